@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: what the engine takes from outside: time, randomness, a place for messages. A test passes a virtual
+ * clock and a seeded generator, and every run is the same run.
+ *
+ * Invariants
+ *   I1  The engine never calls clock_gettime(), getrandom() or printf() itself.
+ *   I2  break_rules is 0 outside tests: each bit leaves one ordering rule of docs/DESIGN.md out, so that the crash
+ *       explorer can show that it would notice.
+ *
+ * Uses: nothing.
+ */
+#ifndef PF_BASE_ENV_H
+#define PF_BASE_ENV_H
+
+#include <stdint.h>
+
+enum pf_log_level { PF_LOG_ERROR, PF_LOG_WARNING, PF_LOG_INFO, PF_LOG_DEBUG };
+
+/* One bit for each arrow of the checkpoint and for each rule of freed space (docs/DESIGN.md, "The checkpoint"). */
+enum pf_break {
+	PF_BREAK_FLUSH_BEFORE_SUPER = 1 << 0,  /* superblocks are written without flushing nodes, maps and data */
+	PF_BREAK_FLUSH_ONE_MEMBER = 1 << 1,    /* the flush before the superblocks forgets the last member written */
+	PF_BREAK_FLUSH_AFTER_SUPER = 1 << 2,   /* durable is announced without flushing the superblocks */
+	PF_BREAK_SUPER_BEFORE_NODES = 1 << 3,  /* superblocks are written and flushed before the nodes */
+	PF_BREAK_SUPER_BEFORE_MAPS = 1 << 4,   /* superblocks are written and flushed before maps and tables */
+	PF_BREAK_REUSE_BEFORE_DURABLE = 1 << 5, /* freed blocks are allocatable at once */
+	PF_BREAK_MAP_BEFORE_DATA = 1 << 6,     /* a mapping enters the tree before its data is written */
+	PF_BREAK_MAP_IN_PLACE = 1 << 7,        /* a map is written over the slot that the committed table names */
+	PF_BREAK_MAP_OF_NEXT_TXG = 1 << 8,     /* the map of G contains allocations of G+1 */
+	PF_BREAK_HALF_OPERATION = 1 << 9,      /* a freeze may fall between two tree changes of one operation */
+	PF_BREAK_FLUSH_BEFORE_COMPLETION = 1 << 10, /* the flush is issued before the last write */
+	PF_BREAK_NO_EPOCH = 1 << 11,           /* a mount writes before its epoch is durable */
+};
+
+struct pf_env {
+	int64_t (*now_ns)(void *arg);      /* real time, ns since 1970 */
+	uint64_t (*random64)(void *arg);   /* unpredictable outside tests */
+	void (*log)(void *arg, enum pf_log_level level, const char *message); /* one line, no newline */
+	void *arg;
+	uint32_t break_rules;              /* enum pf_break */
+};
+
+/* System clock, getrandom(2), messages dropped. Static storage. */
+const struct pf_env *pf_env_system(void);
+
+void pf_log(const struct pf_env *env, enum pf_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static inline int64_t pf_now_ns(const struct pf_env *env)
+{
+	return env->now_ns(env->arg);
+}
+static inline int pf_breaks(const struct pf_env *env, enum pf_break rule)
+{
+	return __builtin_expect((env->break_rules & rule) != 0, 0);
+}
+
+#endif

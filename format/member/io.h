@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: the only door to a disk. Everything that the engine reads or writes passes one struct pf_io; backends are
+ * an image file or block device (io_file.c) and, in tests, a disk in memory that records, fails, tears and loses.
+ *
+ * Invariants
+ *   I1  Offsets and lengths are multiples of PF_BLOCK_SIZE; buffers are aligned to it. So O_DIRECT always fits.
+ *   I2  A call transfers everything or fails: -ENOSPC when the host filesystem of an image is full, -EIO for every
+ *       other failure whatever errno the system gave (the backend logs the original).
+ *   I3  flush() covers the writes that were *completed* before it was called, and no others.
+ *   I4  After flush() failed once it fails for ever: the kernel may have dropped the pages that it could not write,
+ *       so a later success would prove nothing (design-pitfalls 1.13).
+ *   I5  Any number of threads may call any of these at the same time.
+ *   I6  'written' is set after a write completed and before its caller learns of it; pf_io_flush() clears it before it
+ *       flushes. So a member whose 'written' is false has nothing that a flush could make durable.
+ *   I7  The wrappers below and member/aio.c are the only callers of the ops; they keep 'written' and the counters.
+ *
+ * Uses: base.
+ */
+#ifndef PF_MEMBER_IO_H
+#define PF_MEMBER_IO_H
+
+#include "base/env.h"
+#include "base/error.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pf_io;
+
+struct pf_io_ops {
+	int (*read)(struct pf_io *io, uint64_t off_bytes, void *buf, size_t len_bytes);
+	int (*write)(struct pf_io *io, uint64_t off_bytes, const void *buf, size_t len_bytes);
+	int (*flush)(struct pf_io *io);
+	int (*discard)(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes);
+	/* Makes the host allocate the range, so that later writes cannot meet ENOSPC. Keeps the content. */
+	int (*allocate)(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes);
+	void (*close)(struct pf_io *io);
+};
+
+enum pf_io_kind { PF_IO_FILE, PF_IO_BLOCK_DEVICE, PF_IO_MEMORY };
+
+struct pf_io {
+	const struct pf_io_ops *ops;
+	char *name;           /* path as the user gave it; owned */
+	uint64_t size_bytes;
+	enum pf_io_kind kind;
+	bool read_only;
+	bool direct;          /* O_DIRECT is in use */
+	int fd;               /* usable by io_uring; -1: call the ops */
+	uint64_t host_dev;    /* st_dev of an image file's filesystem, else 0 */
+	atomic_bool written;
+	atomic_uint_fast64_t nr_reads, nr_writes, nr_flushes, bytes_read, bytes_written;
+};
+
+/* Bookkeeping of one completed transfer, for the wrappers and aio.c. */
+static inline void pf_io_account_read(struct pf_io *io, size_t len_bytes)
+{
+	atomic_fetch_add_explicit(&io->nr_reads, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&io->bytes_read, len_bytes, memory_order_relaxed);
+}
+static inline void pf_io_account_write(struct pf_io *io, size_t len_bytes)
+{
+	atomic_store(&io->written, true);
+	atomic_fetch_add_explicit(&io->nr_writes, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&io->bytes_written, len_bytes, memory_order_relaxed);
+}
+static inline void pf_io_account_flush(struct pf_io *io)
+{
+	atomic_store(&io->written, false);
+	atomic_fetch_add_explicit(&io->nr_flushes, 1, memory_order_relaxed);
+}
+
+static inline int pf_io_read(struct pf_io *io, uint64_t off_bytes, void *buf, size_t len_bytes)
+{
+	int err = io->ops->read(io, off_bytes, buf, len_bytes);
+	pf_io_account_read(io, len_bytes);
+	return err;
+}
+static inline int pf_io_write(struct pf_io *io, uint64_t off_bytes, const void *buf, size_t len_bytes)
+{
+	int err = io->ops->write(io, off_bytes, buf, len_bytes);
+	pf_io_account_write(io, len_bytes);
+	return err;
+}
+static inline int pf_io_flush(struct pf_io *io)
+{
+	pf_io_account_flush(io);
+	return io->ops->flush(io);
+}
+static inline int pf_io_discard(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
+{
+	return io->ops->discard(io, off_bytes, len_bytes);
+}
+static inline int pf_io_allocate(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
+{
+	return io->ops->allocate(io, off_bytes, len_bytes);
+}
+static inline void pf_io_close(struct pf_io *io)
+{
+	if (io)
+		io->ops->close(io);
+}
+
+/* Opens an image file or block device. PF_IO_OPEN_WRITE takes the member for ourselves: O_EXCL on a block device, an
+ * exclusive advisory lock (flock) on a file; a read-only open takes a shared lock, unless PF_IO_OPEN_UNLOCKED.
+ * @wait_ms: how long to wait for a lock that another process holds (a daemon that is just finishing).
+ * Errors: -ENOENT, -EACCES, -EROFS ..., -PF_EMEMBER_BUSY, -PF_EMEMBER_SECTOR, -EINVAL (neither file nor block device),
+ * each with @diag saying what, where and what to do. */
+enum pf_io_open_flags { PF_IO_OPEN_WRITE = 1, PF_IO_OPEN_UNLOCKED = 2, PF_IO_OPEN_BUFFERED = 4 };
+int pf_io_open(const char *path, int flags, unsigned wait_ms, const struct pf_env *env, struct pf_io **out,
+	       struct pf_diag *diag);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: the members of one pool: opened, identified by their superblocks in any order, locked, and refused with a
+ * reason when one is missing, foreign, twice, stale, diverged, truncated or in use.
+ *
+ * Invariants
+ *   I1  The winner is the valid superblock of the highest generation among the members of one lineage; its member table
+ *       says what each member should have (design rules 19 and 20).
+ *   I2  A member is current when the table root that the winner names for it is on it with that generation and CRC.
+ *       Otherwise it is stale (its newest epoch is in the winner's list) or has diverged (it is not).
+ *   I3  Nothing is written before pf_set_write_super(); a refused pool is unchanged on disk.
+ *   I4  members[id] is the member with that id; all nr_members are present after a successful open.
+ *
+ * Uses: base, ondisk, member/io, member/aio.
+ */
+#ifndef PF_MEMBER_SET_H
+#define PF_MEMBER_SET_H
+
+#include "member/aio.h"
+#include "ondisk/geometry.h"
+#include "ondisk/super.h"
+
+struct pf_member {
+	unsigned id;
+	struct pf_io *io;
+	struct pf_geometry geo;
+	uint64_t super_generation; /* of the newest superblock that lies on it */
+};
+
+struct pf_set {
+	const struct pf_env *env;
+	struct pf_aio *aio;
+	unsigned nr;
+	struct pf_member members[PF_MAX_MEMBERS];
+	struct pf_super super; /* the winner, as read */
+	bool read_only;
+};
+
+enum pf_set_flags {
+	PF_SET_WRITE = 1,      /* lock for writing; an unknown ro-compat bit then refuses */
+	PF_SET_UNLOCKED = 2,   /* read-only without a lock (status of a mounted pool) */
+	PF_SET_REPAIR = 4,     /* fsck: a stale or diverged table root is accepted, the caller rebuilds the maps */
+};
+
+/* Opens the members at @paths, in any order. Errors: those of pf_io_open(), -PF_EMEMBER_* , -PF_EFEATURE, -PF_ESB_*;
+ * @diag names the member and says what to do. @out owned by the caller. */
+int pf_set_open(const char *const *paths, unsigned nr_paths, unsigned flags, unsigned wait_ms,
+		const struct pf_env *env, struct pf_set **out, struct pf_diag *diag);
+
+/* The same from open backends (tests). Takes the ios, also on failure. */
+int pf_set_open_ios(struct pf_io **ios, unsigned nr, unsigned flags, const struct pf_env *env, struct pf_set **out,
+		    struct pf_diag *diag);
+
+/* A new set for mkfs: ios[i] becomes member i; set->super is the caller's to fill. Takes the ios. */
+int pf_set_new(struct pf_io **ios, unsigned nr, const struct pf_env *env, struct pf_set **out);
+
+void pf_set_close(struct pf_set *set); /* releases the locks */
+
+/* Newest valid superblock of one member, from both rings. @io open for reading. nr_bad: slots with our magic that do not
+ * verify (may be NULL). Errors: -PF_EMEMBER_NONE (not one slot has our magic), -PF_ESB_CSUM, -EIO. */
+int pf_set_read_super(struct pf_io *io, struct pf_super *out, unsigned *nr_bad);
+
+/* Writes @super with generation g into slot g % 8 of both rings of each member in @mask (bit = id), all in parallel. Not
+ * flushed. A member fails only when both rings failed. Returns 0 or the first error; *failed (may be NULL) gets the mask
+ * of failed members. */
+int pf_set_write_super(struct pf_set *set, const struct pf_super *super, uint32_t mask, uint32_t *failed);
+
+/* Flushes those members of @mask that have been written since their last flush, in parallel. */
+int pf_set_flush(struct pf_set *set, uint32_t mask, uint32_t *failed);
+
+/* Block I/O by address. @buf aligned. Errors: -EIO (also: address out of the member), -ENOSPC. */
+int pf_set_read(struct pf_set *set, pf_addr addr, void *buf, uint64_t nr_blocks);
+int pf_set_write(struct pf_set *set, pf_addr addr, const void *buf, uint64_t nr_blocks);
+
+/* Fills one request for pf_aio_run(set->aio, ...). */
+void pf_set_req(struct pf_set *set, struct pf_aio_req *req, enum pf_aio_op op, pf_addr addr, void *buf,
+		uint64_t nr_blocks);
+
+/* True when [addr, addr + nr_blocks) lies in the data area of a member. */
+bool pf_set_addr_valid(const struct pf_set *set, pf_addr addr, uint64_t nr_blocks);
+
+#endif

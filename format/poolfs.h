@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * Umbrella of the public headers: all that fs, tools, bench and tests may include of the format library. */
+#ifndef POOLFS_H
+#define POOLFS_H
+#include "base/env.h"
+#include "base/error.h"
+#include "check/check.h"
+#include "member/io.h"
+#include "member/set.h"
+#include "object/posix.h"
+#include "ondisk/version.h"
+#include "pool/pool.h"
+#endif

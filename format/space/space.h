@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: which blocks are free. Allocation groups with bitmaps, group tables in shadow pairs, freed space that waits
+ * until nobody can need it (design rules 13 to 18; pitfalls 2.1 to 2.8, 3.4).
+ *
+ * Two bitmaps per loaded group: 'used' is what the allocator sees, 'disk' is the map of the last checkpoint plus the
+ * changes of the txg that is being written. Per txg two lists of runs: allocated (named by the tree of that txg) and freed.
+ *
+ * Invariants
+ *   I1  used = base + every allocation + freed-but-not-released. A block is handed out only when its bit was clear.
+ *   I2  Map of G on disk = map of the checkpoint before + alloc(G) - freed(G), nothing of G+1 (rule 14): allocs first,
+ *       then frees. A block enters alloc() by pf_space_commit() in the same txg as its mapping.
+ *   I3  A map, table block or table root is written to the slot that the committed parent does not name. Fixed places: no
+ *       allocation, no fix-point.
+ *   I4  A block freed in G is released when G is durable and no reader that entered in G or earlier is on its member.
+ *   I5  A map that fails its check makes its group full ('bad'); frees into it are dropped, and counted for fsck.
+ *   I6  Untouched groups (not PF_GROUP_INIT) are never read and never written: all but the fixed places is free.
+ *   I7  Data never takes the last share_blocks - (nodes on it) free blocks of a metadata member; privileged data
+ *       (overwrites) half of them; nodes everything.
+ *   I8  Without the feature RECLAIM freed data blocks are not released and not entered in freed(); nodes always are.
+ *
+ * Locks: one mutex inside, never held across I/O to load a map... a load drops it and looks again. commit/free/freeze are
+ * called under the exclusive tree lock; alloc/unalloc from anywhere.
+ *
+ * Uses: base, ondisk, member.
+ */
+#ifndef PF_SPACE_H
+#define PF_SPACE_H
+
+#include "member/set.h"
+
+struct pf_space;
+
+struct pf_run { /* nr blocks from addr on, all on one member and in one group or more */
+	pf_addr addr;
+	uint64_t nr;
+};
+
+enum pf_space_use {
+	PF_USE_DATA,            /* leaves the share of the metadata members alone */
+	PF_USE_DATA_PRIVILEGED, /* overwrite of existing data: may take half of the share */
+	PF_USE_NODE,
+};
+
+struct pf_alloc_req {
+	enum pf_space_use use;
+	uint64_t nr;      /* blocks wanted */
+	uint64_t min_nr;  /* least acceptable contiguous run (nodes: PF_NODE_BLOCKS; data: 1) */
+	pf_addr goal;     /* preferred start (0: none): contiguous continuation of a file */
+	int member;       /* preferred member, or -1: the one with the most free space in proportion */
+	bool only_member; /* do not go to another member */
+};
+
+/* Loads tables (not maps) of all members as set->super names them. @rebuild: take no notice of the tables on disk, all groups
+ * start untouched (mkfs; fsck then fills them by pf_space_rebuild_*). Errors: -EIO, -PF_ETABLE_INVALID, -ENOMEM. */
+int pf_space_open(struct pf_set *set, bool rebuild, struct pf_space **out, struct pf_diag *diag);
+void pf_space_close(struct pf_space *space);
+
+/* Up to req->nr contiguous blocks, at least req->min_nr; *run says how many. Their bits are set in 'used' only.
+ * Errors: -ENOSPC; -EIO when no map could be read. May do I/O (load a map). */
+int pf_space_alloc(struct pf_space *space, const struct pf_alloc_req *req, struct pf_run *run);
+/* Gives back blocks of pf_space_alloc() that no tree ever named. */
+void pf_space_unalloc(struct pf_space *space, struct pf_run run);
+
+/* Promises @nr data blocks to a write that is still in memory (-ENOSPC if there are not so many); the writer gives the promise
+ * back by pf_space_unreserve() when it has allocated. */
+int pf_space_reserve(struct pf_space *space, enum pf_space_use use, uint64_t nr);
+void pf_space_unreserve(struct pf_space *space, uint64_t nr);
+
+/* Under the exclusive tree lock: the run is named by the tree of the current txg / no longer named. */
+void pf_space_commit(struct pf_space *space, struct pf_run run, enum pf_space_use use);
+void pf_space_free(struct pf_space *space, struct pf_run run, enum pf_space_use use);
+
+/* -- checkpoint, in this order; one at a time ---------------------------------------------------------------------- */
+/* Under the exclusive tree lock: the lists become those of G, the next txg begins with empty ones. */
+void pf_space_freeze(struct pf_space *space);
+/* Node blocks that the checkpoint writer allocated for G, and those it frees for G+1 later by pf_space_free(). */
+void pf_space_commit_frozen(struct pf_space *space, struct pf_run run);
+/* Applies the lists of G to the maps and writes maps, tables and roots of @generation (not flushed); fills root_slot,
+ * root_generation, root_crc of super->members[]; *changed gets the mask of members whose table changed.
+ * Errors: -EIO, -ENOSPC (host of an image), -ENOMEM; may be called again after a failure. */
+int pf_space_write(struct pf_space *space, uint64_t generation, struct pf_super *super, uint32_t *changed);
+/* G is durable: its slots are the committed ones, freed(G) is released as soon as I4 allows. */
+void pf_space_durable(struct pf_space *space);
+
+/* -- readers (I4): around the I/O on blocks found through the tree; enter while the tree lock is still held --------- */
+unsigned pf_space_reader_enter(struct pf_space *space, unsigned member); /* returns a ticket */
+void pf_space_reader_exit(struct pf_space *space, unsigned member, unsigned ticket);
+
+/* -- numbers ------------------------------------------------------------------------------------------------------- */
+struct pf_space_stats {
+	uint64_t data_area_blocks; /* of all members: data_end - data_start */
+	uint64_t share_blocks;     /* of all metadata members */
+	uint64_t free_blocks;      /* allocatable now */
+	uint64_t pending_blocks;   /* freed, waiting for a checkpoint or a reader */
+	uint64_t reserved_blocks;  /* promised by pf_space_reserve() */
+	uint64_t node_blocks;      /* named by the tree */
+	uint64_t avail_blocks;     /* that PF_USE_DATA could take now */
+	unsigned bad_groups;
+};
+void pf_space_stats(struct pf_space *space, struct pf_space_stats *out);
+void pf_space_member_stats(struct pf_space *space, unsigned member, uint64_t *free_blocks, uint64_t *pending_blocks);
+/* Told once after open from the superblock; commit/free of nodes keep it up to date. */
+void pf_space_set_node_blocks(struct pf_space *space, uint64_t node_blocks);
+
+/* -- check and repair ---------------------------------------------------------------------------------------------- */
+/* The committed map of a group, 1 bit per block, PF_GROUP_BLOCKS / 8 bytes; fixed places and blocks past the end are set.
+ * Errors: -EIO, -PF_EMAP_INVALID. */
+int pf_space_read_map(struct pf_space *space, unsigned member, uint64_t group, uint8_t *used);
+/* Replaces the map of a group (used and disk) by the given one; written by the next checkpoint. */
+int pf_space_replace_map(struct pf_space *space, unsigned member, uint64_t group, const uint8_t *used);
+
+#endif
