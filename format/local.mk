@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+# libpoolfs: the engine. Folders bottom to top, files in the order of the alphabet.
+noinst_LIBRARIES += libpoolfs.a
+
+libpoolfs_a_SOURCES = \
+	format/poolfs.h \
+	format/base/csum.c \
+	format/base/csum.h \
+	format/base/endian.h \
+	format/base/env.c \
+	format/base/env.h \
+	format/base/error.c \
+	format/base/error.def \
+	format/base/error.h \
+	format/ondisk/geometry.h \
+	format/ondisk/ondisk.h \
+	format/ondisk/ondisk_super.h \
+	format/ondisk/ondisk_tree.h \
+	format/ondisk/super.h \
+	format/ondisk/version.c \
+	format/ondisk/version.def \
+	format/ondisk/version.h \
+	format/member/aio.h \
+	format/member/io.h \
+	format/member/set.h \
+	format/space/space.h \
+	format/tree/tree.h \
+	format/object/posix.h \
+	format/pool/pool.h \
+	format/check/check.h \
+	format/check/problem.def
