@@ -20,17 +20,16 @@ enum pf_log_level { PF_LOG_ERROR, PF_LOG_WARNING, PF_LOG_INFO, PF_LOG_DEBUG };
 /* One bit for each arrow of the checkpoint and for each rule of freed space (docs/DESIGN.md, "The checkpoint"). */
 enum pf_break {
 	PF_BREAK_FLUSH_BEFORE_SUPER = 1 << 0,  /* superblocks are written without flushing nodes, maps and data */
-	PF_BREAK_FLUSH_ONE_MEMBER = 1 << 1,    /* the flush before the superblocks forgets the last member written */
+	PF_BREAK_FLUSH_ONE_MEMBER = 1 << 1,    /* the flush before the superblocks forgets the last member */
 	PF_BREAK_FLUSH_AFTER_SUPER = 1 << 2,   /* durable is announced without flushing the superblocks */
-	PF_BREAK_SUPER_BEFORE_NODES = 1 << 3,  /* superblocks are written and flushed before the nodes */
-	PF_BREAK_SUPER_BEFORE_MAPS = 1 << 4,   /* superblocks are written and flushed before maps and tables */
+	PF_BREAK_FLUSH_BEFORE_NODES = 1 << 3,  /* the first flush comes before the nodes are written */
+	PF_BREAK_FLUSH_BEFORE_MAPS = 1 << 4,   /* the first flush comes before maps and tables are written */
 	PF_BREAK_REUSE_BEFORE_DURABLE = 1 << 5, /* freed blocks are allocatable at once */
 	PF_BREAK_MAP_BEFORE_DATA = 1 << 6,     /* a mapping enters the tree before its data is written */
 	PF_BREAK_MAP_IN_PLACE = 1 << 7,        /* a map is written over the slot that the committed table names */
 	PF_BREAK_MAP_OF_NEXT_TXG = 1 << 8,     /* the map of G contains allocations of G+1 */
-	PF_BREAK_HALF_OPERATION = 1 << 9,      /* a freeze may fall between two tree changes of one operation */
-	PF_BREAK_FLUSH_BEFORE_COMPLETION = 1 << 10, /* the flush is issued before the last write */
-	PF_BREAK_NO_EPOCH = 1 << 11,           /* a mount writes before its epoch is durable */
+	PF_BREAK_HALF_OPERATION = 1 << 9,      /* a checkpoint falls between two tree changes of one operation */
+	PF_BREAK_FLUSH_BEFORE_COMPLETION = 1 << 10, /* the last flush is issued before the superblock write completed */
 };
 
 struct pf_env {

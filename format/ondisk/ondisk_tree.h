@@ -52,7 +52,7 @@ struct pf_disk_inode {
 	struct le64 size; /* bytes; directory: number of entries */
 	struct le64 blocks; /* data blocks that its extents name */
 	struct le64 data_id; /* object of its extents */
-	struct le64 parent;  /* directory: its parent; otherwise 0 */
+	struct le64 parent;  /* directory: its parent; otherwise the directory it was last named in (a hint for messages) */
 	struct le64 next_cookie; /* directory: of the next name */
 	struct le32 rdev_major, rdev_minor;
 	struct le32 flags; /* enum pf_inode_flags */

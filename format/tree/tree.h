@@ -75,7 +75,7 @@ bool pf_view_enter(struct pf_view *v, int *err); /* false: done, lock released; 
 int pf_tree_get(struct pf_tree *tree, struct pf_key key, void *buf, unsigned cap);
 
 /* -- changing ------------------------------------------------------------------------------------------------------- */
-#define PF_TXN_WANTS 16
+#define PF_TXN_WANTS 280
 struct pf_txn {
 	struct pf_tree *tree;
 	unsigned nr_wants;
