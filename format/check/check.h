@@ -33,11 +33,11 @@ struct pf_problem_report {
 	const char *id;      /* "PF0301" */
 	enum pf_repair repair;
 	char message[512];   /* what and where, one line */
-	bool repaired;
 };
 
 struct pf_check_sink {
-	/* A problem was found. Returns true when it is to be repaired (asked only if repair != NONE and the run repairs). */
+	/* A problem was found; each is reported once. Returns true when it is to be repaired (looked at only if repair != NONE
+	 * and the run repairs). Repairs follow after the passes; the result says how many stood the second look. */
 	bool (*problem)(void *arg, const struct pf_problem_report *report);
 	/* @done of @total units of pass @pass; may be NULL. Returns false to stop (check then returns -EINTR). */
 	bool (*progress)(void *arg, const char *pass, uint64_t done, uint64_t total);
