@@ -8,7 +8,13 @@ sim_tests =
 
 cli_tests =
 
-lint_tests =
+lint_tests = \
+	tests/lint/code.sh \
+	tests/lint/format_doc.sh \
+	tests/lint/layers.sh \
+	tests/lint/lists.sh \
+	tests/lint/man.sh \
+	tests/lint/shell.sh
 
 mount_tests =
 
@@ -38,3 +44,47 @@ AM_TESTS_ENVIRONMENT = \
 	top_builddir='$(abs_top_builddir)'; export top_builddir; \
 	CC='$(CC)'; export CC; \
 	PATH='$(abs_top_builddir)':"$$PATH"; export PATH;
+
+# -- more targets ---------------------------------------------------------------------------------------------------
+# Without the shell tests: what a sanitizer or valgrind can look into.
+program_tests = $(sim_tests)
+if HAVE_CHECK
+program_tests += $(unit_tests)
+endif
+
+.PHONY: check-programs check-mount check-long check-valgrind check-asan check-tsan
+check-programs:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)'
+
+# Real mounts: needs root and /dev/fuse.
+check-mount:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(mount_tests)'
+
+check-valgrind:
+	CK_FORK=no $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)' \
+		LOG_COMPILER='valgrind -q --error-exitcode=99 --leak-check=full --suppressions=$(top_srcdir)/tests/valgrind.supp'
+
+# A build of its own under another set of flags, from a copy of the sources as they would be released: so that it works
+# from a configured source tree too.
+sub_check = \
+	rm -rf check-src && $(MAKE) $(AM_MAKEFLAGS) distdir distdir=check-src && \
+	mkdir -p "$$dir" && cd "$$dir" && \
+	../check-src/configure -q $$flags CC='$(CC)' CFLAGS='-g -O1' && \
+	$(MAKE) $(AM_MAKEFLAGS) check-programs
+
+check-asan:
+	dir=check-asan.dir; flags='--enable-asan --enable-ubsan'; $(sub_check)
+check-tsan:
+	dir=check-tsan.dir; flags='--enable-tsan'; $(sub_check)
+
+# Everything, the random tests with many more seeds: an hour and more.
+check-long:
+	POOLFS_TEST_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check
+	POOLFS_TEST_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check-mount
+	$(MAKE) $(AM_MAKEFLAGS) check-asan
+	$(MAKE) $(AM_MAKEFLAGS) check-tsan
+	$(MAKE) $(AM_MAKEFLAGS) check-valgrind
+
+clean-local:
+	chmod -R u+w check-src check-asan.dir check-tsan.dir 2>/dev/null || :
+	rm -rf check-src check-asan.dir check-tsan.dir
