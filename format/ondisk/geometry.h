@@ -10,6 +10,8 @@
  *       group g at maps_block + 2 * g + s; slot s of the root (root_blocks long) at root_block + s * root_blocks.
  *   I2  Group g covers blocks [g << PF_GROUP_SHIFT, ...) of the member, fixed places included; the last may be short.
  *       Blocks outside [data_start, data_end) are always in use.
+ *   I3  A table root is one structure of root_blocks blocks: one head, then one reference per table block; its CRC
+ *       covers all of it.
  *
  * Uses: ondisk.
  */
@@ -31,7 +33,8 @@ struct pf_geometry {
 /* Log ring: 1/64 of the member, 1 to 64 MiB, in blocks. */
 uint32_t pf_geometry_log_blocks(uint64_t size_blocks);
 
-/* 0 or -PF_EMEMBER_SMALL (less than PF_MIN_MEMBER_BYTES) or -PF_ESB_INVALID (log_blocks leaves no data space). */
+/* 0 or -PF_EMEMBER_SMALL (less than PF_MIN_MEMBER_BYTES) or -PF_ESB_INVALID (log_blocks leaves no data space, or more
+ * than PF_MAX_MEMBER_BLOCKS). */
 int pf_geometry_init(struct pf_geometry *geo, uint64_t size_blocks, uint32_t log_blocks);
 
 /* Block of slot @slot of ring A (@ring 0) or B (1). */

@@ -37,6 +37,7 @@
 #define PF_LABEL_BYTES 64u
 #define PF_MAX_FILE_BYTES (INT64_MAX - (int64_t)PF_BLOCK_SIZE + 1)
 #define PF_MIN_MEMBER_BYTES (UINT64_C(16) << 20)
+#define PF_MAX_MEMBER_BLOCKS (UINT64_C(1) << 45) /* 128 PiB: group numbers fit le32 */
 
 /* -- superblock rings (FORMAT 2): 8 slots, 64 KiB apart; the first at 64 KiB, the backup ring ends the member ------ */
 #define PF_SUPER_SLOTS 8u

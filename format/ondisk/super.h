@@ -5,7 +5,8 @@
  * Invariants
  *   I1  pf_super_unpack() is the one gate: it checks every field that any code will use, and what it accepts needs no
  *       second check (ids in range, sizes within limits, one row per member, metadata members exist, feature masks kept
- *       as they are: judging them is the caller's).
+ *       as they are: judging them is the caller's). With an unknown incompat bit only the identity (version, pool,
+ *       member, their numbers) is checked, and the caller must refuse. Counts of inodes and blocks are fsck's to judge.
  *   I2  pack(unpack(x)) has the same meaning as x.
  *
  * Uses: base, ondisk.
