@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: MIT
+dist_doc_DATA += docs/FORMAT.md

@@ -12,10 +12,12 @@ libpoolfs_a_SOURCES = \
 	format/base/error.c \
 	format/base/error.def \
 	format/base/error.h \
+	format/ondisk/geometry.c \
 	format/ondisk/geometry.h \
 	format/ondisk/ondisk.h \
 	format/ondisk/ondisk_super.h \
 	format/ondisk/ondisk_tree.h \
+	format/ondisk/super.c \
 	format/ondisk/super.h \
 	format/ondisk/version.c \
 	format/ondisk/version.def \

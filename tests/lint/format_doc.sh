@@ -51,7 +51,7 @@ trap 'rm -rf "$work"' EXIT
 	END { finish(); print "int main(void) { return 0; }" }' $doc
 } >"$work/claims.c"
 ${CC:-cc} -std=gnu11 -Iformat -fsyntax-only "$work/claims.c" 2>"$work/errors" || {
-	grep -oE 'FORMAT.md line [0-9]+: .*|error: .*' "$work/errors" | sort -u
+	grep -oE 'FORMAT.md line [0-9]+: [^"]*' "$work/errors" | sort -u | grep . || cat "$work/errors"
 	bad=1
 }
 
@@ -61,7 +61,7 @@ while read -r name; do
 done < <(sed -nE 's/^struct (pf_disk_[a-z_]+) \{.*/\1/p' format/ondisk/*.h)
 while read -r name; do
 	case $name in
-	PF_*_SHIFT | PF_ADDR_BLOCK_BITS | PF_KEY_M* | PF_NODE_BLOCKS) continue ;; # follow from others
+	PF_*_SHIFT | PF_ADDR_BLOCK_BITS | PF_KEY_MIN | PF_KEY_MAX | PF_NODE_BLOCKS) continue ;; # follow from others
 	esac
 	grep -qE "^\| \`$name\` \|" $doc || complain "$doc: $name is missing"
 done < <(grep -hoE '^#define PF_[A-Z0-9_]+ |\bPF_[A-Z0-9_]+ = ' format/ondisk/ondisk*.h | sed 's/^#define //; s/ .*//')
