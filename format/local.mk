@@ -22,8 +22,13 @@ libpoolfs_a_SOURCES = \
 	format/ondisk/version.c \
 	format/ondisk/version.def \
 	format/ondisk/version.h \
+	format/member/aio.c \
 	format/member/aio.h \
 	format/member/io.h \
+	format/member/io_file.c \
+	format/member/io_file.h \
+	format/member/io_open.c \
+	format/member/io_open.h \
 	format/member/set.h \
 	format/space/space.h \
 	format/tree/tree.h \

@@ -11,9 +11,10 @@
  *   I4  After flush() failed once it fails for ever: the kernel may have dropped the pages that it could not write,
  *       so a later success would prove nothing (design-pitfalls 1.13).
  *   I5  Any number of threads may call any of these at the same time.
- *   I6  'written' is set after a write completed and before its caller learns of it; pf_io_flush() clears it before it
- *       flushes. So a member whose 'written' is false has nothing that a flush could make durable.
- *   I7  The wrappers below and member/aio.c are the only callers of the ops; they keep 'written' and the counters.
+ *   I6  nr_writes counts a write after it completed and before its caller learns of it; a flush that succeeded moves
+ *       nr_writes_durable up to the count that it saw before it began. So a member that is not pf_io_dirty() has nothing
+ *       that a flush could make durable, also while another thread flushes it, and one whose flush failed stays dirty.
+ *   I7  The wrappers below and member/aio.c are the only callers of the ops; they keep the counters.
  *
  * Uses: base.
  */
@@ -34,8 +35,10 @@ struct pf_io_ops {
 	int (*read)(struct pf_io *io, uint64_t off_bytes, void *buf, size_t len_bytes);
 	int (*write)(struct pf_io *io, uint64_t off_bytes, const void *buf, size_t len_bytes);
 	int (*flush)(struct pf_io *io);
+	/* Tells that the content is not needed; it is undefined afterwards. 0 also where the backend cannot do it. */
 	int (*discard)(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes);
-	/* Makes the host allocate the range, so that later writes cannot meet ENOSPC. Keeps the content. */
+	/* Makes the host allocate the range, so that later writes cannot meet ENOSPC. Keeps the content. 0 also
+	 * where the backend cannot do it. */
 	int (*allocate)(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes);
 	void (*close)(struct pf_io *io);
 };
@@ -49,13 +52,12 @@ struct pf_io {
 	enum pf_io_kind kind;
 	bool read_only;
 	bool direct;          /* O_DIRECT is in use */
-	int fd;               /* usable by io_uring; -1: call the ops */
+	int fd;               /* of io_file.c, usable by io_uring; -1: call the ops */
 	uint64_t host_dev;    /* st_dev of an image file's filesystem, else 0 */
-	atomic_bool written;
-	atomic_uint_fast64_t nr_reads, nr_writes, nr_flushes, bytes_read, bytes_written;
+	atomic_uint_fast64_t nr_reads, nr_writes, nr_writes_durable, nr_flushes, bytes_read, bytes_written;
 };
 
-/* Bookkeeping of one completed transfer, for the wrappers and aio.c. */
+/* Bookkeeping of one completed transfer, for the wrappers and aio.c. A failed write counts too: part of it may be there. */
 static inline void pf_io_account_read(struct pf_io *io, size_t len_bytes)
 {
 	atomic_fetch_add_explicit(&io->nr_reads, 1, memory_order_relaxed);
@@ -63,14 +65,25 @@ static inline void pf_io_account_read(struct pf_io *io, size_t len_bytes)
 }
 static inline void pf_io_account_write(struct pf_io *io, size_t len_bytes)
 {
-	atomic_store(&io->written, true);
-	atomic_fetch_add_explicit(&io->nr_writes, 1, memory_order_relaxed);
+	atomic_fetch_add(&io->nr_writes, 1);
 	atomic_fetch_add_explicit(&io->bytes_written, len_bytes, memory_order_relaxed);
 }
-static inline void pf_io_account_flush(struct pf_io *io)
+static inline bool pf_io_dirty(struct pf_io *io)
 {
-	atomic_store(&io->written, false);
+	return atomic_load(&io->nr_writes) != atomic_load(&io->nr_writes_durable);
+}
+/* Around a flush (I6): what begin returned goes to end, with the result of the flush. */
+static inline uint64_t pf_io_account_flush_begin(struct pf_io *io)
+{
 	atomic_fetch_add_explicit(&io->nr_flushes, 1, memory_order_relaxed);
+	return atomic_load(&io->nr_writes);
+}
+static inline void pf_io_account_flush_end(struct pf_io *io, uint64_t nr_writes, int err)
+{
+	uint_fast64_t durable = atomic_load(&io->nr_writes_durable);
+	while (!err && durable < nr_writes &&
+	       !atomic_compare_exchange_weak(&io->nr_writes_durable, &durable, nr_writes))
+		;
 }
 
 static inline int pf_io_read(struct pf_io *io, uint64_t off_bytes, void *buf, size_t len_bytes)
@@ -87,8 +100,10 @@ static inline int pf_io_write(struct pf_io *io, uint64_t off_bytes, const void *
 }
 static inline int pf_io_flush(struct pf_io *io)
 {
-	pf_io_account_flush(io);
-	return io->ops->flush(io);
+	uint64_t nr_writes = pf_io_account_flush_begin(io);
+	int err = io->ops->flush(io);
+	pf_io_account_flush_end(io, nr_writes, err);
+	return err;
 }
 static inline int pf_io_discard(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
 {
@@ -107,6 +122,7 @@ static inline void pf_io_close(struct pf_io *io)
 /* Opens an image file or block device. PF_IO_OPEN_WRITE takes the member for ourselves: O_EXCL on a block device, an
  * exclusive advisory lock (flock) on a file; a read-only open takes a shared lock, unless PF_IO_OPEN_UNLOCKED.
  * @wait_ms: how long to wait for a lock that another process holds (a daemon that is just finishing).
+ * O_DIRECT is used where the member takes it, unless PF_IO_OPEN_BUFFERED. @env must live as long as the io.
  * Errors: -ENOENT, -EACCES, -EROFS ..., -PF_EMEMBER_BUSY, -PF_EMEMBER_SECTOR, -EINVAL (neither file nor block device),
  * each with @diag saying what, where and what to do. */
 enum pf_io_open_flags { PF_IO_OPEN_WRITE = 1, PF_IO_OPEN_UNLOCKED = 2, PF_IO_OPEN_BUFFERED = 4 };
