@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-dist_doc_DATA += docs/FORMAT.md
+dist_doc_DATA += docs/DESIGN.md docs/FORMAT.md docs/HACKING.md
