@@ -52,7 +52,8 @@ if HAVE_CHECK
 program_tests += $(unit_tests)
 endif
 
-.PHONY: check-programs check-mount check-long check-valgrind check-asan check-tsan
+.PHONY: test-programs check-programs check-mount check-long check-valgrind check-asan check-tsan
+test-programs: $(check_LIBRARIES) $(check_PROGRAMS)
 check-programs:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)'
 
