@@ -20,7 +20,13 @@ mount_tests =
 
 # What tests share: the disk in memory, the model.
 check_LIBRARIES += tests/libtest.a
-tests_libtest_a_SOURCES =
+tests_libtest_a_SOURCES = \
+	tests/sim/simcrash.c \
+	tests/sim/simdisk.c \
+	tests/sim/simdisk.h \
+	tests/sim/simimage.c \
+	tests/sim/simimage.h \
+	tests/sim/simworld.h
 tests_libtest_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 
 # The default of programs that name no libraries of their own, that is of all tests.
