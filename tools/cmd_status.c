@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * poolfs status: a mounted pool tells its state itself; otherwise the members are read. Both give the same JSON. */
+#include "cmd.h"
+#include "status_text.h"
+
+#include "poolfs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { OPT_JSON = CLI_LONG };
+
+static const struct cli_option options[] = {
+	{ OPT_JSON, "json", NULL, "print as JSON" },
+	{ 0 },
+};
+static const char *const synopsis[] = { "[--json] DIR", "[--json] MEMBER...", NULL };
+static const struct cli_program program = {
+	.name = "poolfs status",
+	.synopsis = synopsis,
+	.summary = "Shows a pool: by a directory when it is mounted, else by its members.",
+	.options = options,
+	.usage_exit = FSCK_USAGE,
+};
+
+/* -- a mounted pool ------------------------------------------------------------------------------------------------- */
+/* The next piece. 1: more to come; 0: complete; or a negative errno. */
+static int fetch_piece(int fd, struct poolfs_ioc_status *req, char **text, size_t *len)
+{
+	if (ioctl(fd, POOLFS_IOC_STATUS, req) != 0)
+		return -errno;
+	if (req->len > sizeof(req->text) || (!req->len && *len < req->total))
+		return -EPROTO;
+	char *longer = realloc(*text, *len + req->len + 1);
+	if (!longer)
+		return -ENOMEM;
+	*text = longer;
+	memcpy(longer + *len, req->text, req->len);
+	*len += req->len;
+	longer[*len] = '\0';
+	req->offset = (uint32_t)*len;
+	return *len < req->total;
+}
+
+/* The text is the caller's; NULL after a message. */
+static char *fetch_mounted(const char *path)
+{
+	static struct poolfs_ioc_status req;
+	char *text = NULL;
+	int fd = cmd_open_mounted(path), err = -EAGAIN;
+	if (fd < 0)
+		return NULL;
+	/* Somebody else may ask at the same time and make our picture an old one: then from the start. */
+	for (unsigned tries = 0; tries < 100 && err == -EAGAIN; tries++) {
+		size_t len = 0;
+		free(text);
+		text = NULL;
+		memset(&req, 0, sizeof(req));
+		do
+			err = fetch_piece(fd, &req, &text, &len);
+		while (err == 1);
+	}
+	close(fd);
+	if (!err)
+		return text;
+	free(text);
+	cli_message("%s: the mounted pool does not tell its state: %s", path, pf_strerror(err));
+	return NULL;
+}
+
+/* -- members -------------------------------------------------------------------------------------------------------- */
+static int fetch_offline(const struct members *m, const struct pf_env *env, char **text, bool *in_use)
+{
+	struct pf_pool_options opts = { .read_only = true, .no_recovery = true };
+	struct pf_diag diag = { 0 };
+	struct pf_pool *pool;
+	int err = pf_pool_open(members_paths(m), m->nr, &opts, env, &pool, &diag);
+	*in_use = err == -PF_EMEMBER_BUSY;
+	if (*in_use) {
+		opts.set_flags = PF_SET_UNLOCKED;
+		diag.text[0] = '\0';
+		err = pf_pool_open(members_paths(m), m->nr, &opts, env, &pool, &diag);
+	}
+	if (err) {
+		cli_fail(&diag, m->paths[0], err);
+		return err;
+	}
+	*text = pf_pool_status_json(pool);
+	pf_pool_abandon(pool);
+	if (!*text)
+		cli_fail(NULL, m->paths[0], -ENOMEM);
+	return *text ? 0 : -ENOMEM;
+}
+
+/* -- output --------------------------------------------------------------------------------------------------------- */
+static int show(char *text, bool json_wanted, const char *state)
+{
+	int code = FSCK_OK;
+	if (json_wanted)
+		printf("%s%s", text, strchr(text, '\0')[-1] == '\n' ? "" : "\n");
+	else if (status_print(text, state) != 0)
+		code = FSCK_FAILED;
+	free(text);
+	return cli_finish_stdout() ? code : FSCK_FAILED;
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int run(int argc, char **argv)
+{
+	bool json_wanted = false, in_use;
+	struct members m;
+	char *text = NULL;
+	int key;
+	while ((key = cli_next(&program, argc, argv)) != CLI_END) {
+		if (key != OPT_JSON)
+			return FSCK_USAGE;
+		json_wanted = true;
+	}
+	if (argc - optind == 1 && is_directory(argv[optind])) {
+		text = fetch_mounted(argv[optind]);
+		return text ? show(text, json_wanted, "mounted") : FSCK_FAILED;
+	}
+	int code = cmd_members(&program, argc, argv, &m);
+	if (code)
+		return code;
+	int err = fetch_offline(&m, cli_env(PF_LOG_WARNING), &text, &in_use);
+	members_free(&m);
+	if (err)
+		return cli_fsck_exit(err);
+	return show(text, json_wanted, in_use ? "in use" : NULL);
+}
+
+const struct cmd cmd_status = { &program, run };

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * poolfs sync: sync(2) does not reach a FUSE daemon, so the kernel's pages go first and the daemon is asked then. */
+#include "cmd.h"
+
+#include "poolfs.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = { { 0 } };
+static const char *const synopsis[] = { "DIR...", NULL };
+static const struct cli_program program = {
+	.name = "poolfs sync",
+	.synopsis = synopsis,
+	.summary = "Waits until everything in a mounted pool is durable.",
+	.options = options,
+	.usage_exit = FSCK_USAGE,
+};
+
+static int sync_one(const char *path)
+{
+	int fd = cmd_open_mounted(path);
+	if (fd < 0)
+		return FSCK_FAILED;
+	int err = 0;
+	if (syncfs(fd) != 0 || ioctl(fd, POOLFS_IOC_SYNC) != 0) {
+		err = FSCK_FAILED;
+		cli_message("%s: not everything could be made durable: %s; the log of the daemon says why", path,
+			    strerror(errno));
+	}
+	close(fd);
+	return err;
+}
+
+static int run(int argc, char **argv)
+{
+	int key = cli_next(&program, argc, argv);
+	if (key != CLI_END)
+		return FSCK_USAGE;
+	if (optind == argc)
+		return cli_usage(&program, "no directory given");
+	int code = FSCK_OK;
+	for (int i = optind; i < argc; i++)
+		code |= sync_one(argv[i]);
+	return code;
+}
+
+const struct cmd cmd_sync = { &program, run };

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: the JSON of pf_pool_status_json() as a table for people.
+ *
+ * Invariants
+ *   I1  A key that is missing leaves its line or column out; it is never guessed.
+ *
+ * Uses: json, cli.
+ */
+#ifndef TOOLS_STATUS_TEXT_H
+#define TOOLS_STATUS_TEXT_H
+
+/* @state: "mounted", "in use", or NULL (then the text says clean or not). 0, or -1 after a message: @text is no JSON. */
+int status_print(const char *text, const char *state);
+
+#endif
