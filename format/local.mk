@@ -30,7 +30,18 @@ libpoolfs_a_SOURCES = \
 	format/member/io_open.c \
 	format/member/io_open.h \
 	format/member/set.h \
+	format/space/alloc.c \
+	format/space/bits.c \
+	format/space/bits.h \
+	format/space/epoch.c \
+	format/space/group.c \
+	format/space/private.h \
+	format/space/reserve.c \
+	format/space/space.c \
 	format/space/space.h \
+	format/space/table.c \
+	format/space/txg.c \
+	format/space/write.c \
 	format/tree/tree.h \
 	format/object/posix.h \
 	format/pool/pool.h \

@@ -4,14 +4,15 @@
  * until nobody can need it (design rules 13 to 18; pitfalls 2.1 to 2.8, 3.4).
  *
  * Two bitmaps per loaded group: 'used' is what the allocator sees, 'disk' is the map of the last checkpoint plus the
- * changes of the txg that is being written. Per txg two lists of runs: allocated (named by the tree of that txg) and freed.
+ * changes of the txg that is being written. Per txg two lists of runs: allocated (named by the tree of that txg) and
+ * freed.
  *
  * Invariants
  *   I1  used = base + every allocation + freed-but-not-released. A block is handed out only when its bit was clear.
  *   I2  Map of G on disk = map of the checkpoint before + alloc(G) - freed(G), nothing of G+1 (rule 14): allocs first,
  *       then frees. A block enters alloc() by pf_space_commit() in the same txg as its mapping.
- *   I3  A map, table block or table root is written to the slot that the committed parent does not name. Fixed places: no
- *       allocation, no fix-point.
+ *   I3  A map, table block or table root is written to the slot that the committed parent does not name. Fixed
+ *       places: no allocation, no fix-point.
  *   I4  A block freed in G is released when G is durable and no reader that entered in G or earlier is on its member.
  *   I5  A map that fails its check makes its group full ('bad'); frees into it are dropped, and counted for fsck.
  *   I6  Untouched groups (not PF_GROUP_INIT) are never read and never written: all but the fixed places is free.
@@ -19,8 +20,8 @@
  *       (overwrites) half of them; nodes everything.
  *   I8  Without the feature RECLAIM freed data blocks are not released and not entered in freed(); nodes always are.
  *
- * Locks: one mutex inside, never held across I/O to load a map... a load drops it and looks again. commit/free/freeze are
- * called under the exclusive tree lock; alloc/unalloc from anywhere.
+ * Locks: one mutex inside, never held across I/O to load a map... a load drops it and looks again.
+ * commit/free/freeze are called under the exclusive tree lock; alloc/unalloc from anywhere.
  *
  * Uses: base, ondisk, member.
  */
@@ -49,21 +50,26 @@ struct pf_alloc_req {
 	pf_addr goal;     /* preferred start (0: none): contiguous continuation of a file */
 	int member;       /* preferred member, or -1: the one with the most free space in proportion */
 	bool only_member; /* do not go to another member */
+	bool reserved; /* data: paid from a promise of at least nr blocks; run->nr of them are turned into allocated ones */
 };
 
-/* Loads tables (not maps) of all members as set->super names them. @rebuild: take no notice of the tables on disk, all groups
- * start untouched (mkfs; fsck then fills them by pf_space_rebuild_*). Errors: -EIO, -PF_ETABLE_INVALID, -ENOMEM. */
+/* Loads tables (not maps) of all members as set->super names them. @rebuild: take no notice of the tables on disk,
+ * all groups start untouched (mkfs; fsck then fills them by pf_space_replace_map()); the next checkpoint writes
+ * every table block. Slots that the old tables name are not written until that is durable. Features and shares are
+ * taken from set->super here, once. Errors: -EIO, -PF_ETABLE_INVALID, -ENOMEM. */
 int pf_space_open(struct pf_set *set, bool rebuild, struct pf_space **out, struct pf_diag *diag);
 void pf_space_close(struct pf_space *space);
 
-/* Up to req->nr contiguous blocks, at least req->min_nr; *run says how many. Their bits are set in 'used' only.
- * Errors: -ENOSPC; -EIO when no map could be read. May do I/O (load a map). */
+/* Up to req->nr contiguous blocks, at least req->min_nr; *run says how many (nodes: a multiple of min_nr). Their
+ * bits are set in 'used' only. Errors: -ENOSPC; -EIO when no map could be read; -ENOMEM. May do I/O (load a map). */
 int pf_space_alloc(struct pf_space *space, const struct pf_alloc_req *req, struct pf_run *run);
 /* Gives back blocks of pf_space_alloc() that no tree ever named. */
 void pf_space_unalloc(struct pf_space *space, struct pf_run run);
 
-/* Promises @nr data blocks to a write that is still in memory (-ENOSPC if there are not so many); the writer gives the promise
- * back by pf_space_unreserve() when it has allocated. */
+/* Promises @nr data blocks to a write that is still in memory (-ENOSPC if there are not so many). The writer
+ * allocates with req->reserved, which consumes run->nr of the promise in the same step and does not fail for lack of
+ * room (only for want of a run of min_nr, or with only_member): nobody can take the promised blocks in between.
+ * unreserve() gives back what is left. */
 int pf_space_reserve(struct pf_space *space, enum pf_space_use use, uint64_t nr);
 void pf_space_unreserve(struct pf_space *space, uint64_t nr);
 
@@ -83,7 +89,8 @@ int pf_space_write(struct pf_space *space, uint64_t generation, struct pf_super 
 /* G is durable: its slots are the committed ones, freed(G) is released as soon as I4 allows. */
 void pf_space_durable(struct pf_space *space);
 
-/* -- readers (I4): around the I/O on blocks found through the tree; enter while the tree lock is still held --------- */
+/* -- readers (I4): around the I/O on blocks found through the tree; enter while the tree lock is still held
+ * --------- */
 unsigned pf_space_reader_enter(struct pf_space *space, unsigned member); /* returns a ticket */
 void pf_space_reader_exit(struct pf_space *space, unsigned member, unsigned ticket);
 
@@ -96,6 +103,8 @@ struct pf_space_stats {
 	uint64_t reserved_blocks;  /* promised by pf_space_reserve() */
 	uint64_t node_blocks;      /* named by the tree */
 	uint64_t avail_blocks;     /* that PF_USE_DATA could take now */
+	uint64_t meta_free_blocks; /* free on the metadata members: what nodes could take */
+	uint64_t dropped_blocks;   /* frees into bad groups: leaked until fsck (I5) */
 	unsigned bad_groups;
 };
 void pf_space_stats(struct pf_space *space, struct pf_space_stats *out);
@@ -104,10 +113,11 @@ void pf_space_member_stats(struct pf_space *space, unsigned member, uint64_t *fr
 void pf_space_set_node_blocks(struct pf_space *space, uint64_t node_blocks);
 
 /* -- check and repair ---------------------------------------------------------------------------------------------- */
-/* The committed map of a group, 1 bit per block, PF_GROUP_BLOCKS / 8 bytes; fixed places and blocks past the end are set.
- * Errors: -EIO, -PF_EMAP_INVALID. */
+/* The committed map of a group, 1 bit per block, PF_GROUP_BLOCKS / 8 bytes; fixed places and blocks past the end are
+ * set. Errors: -EIO, -PF_EMAP_INVALID. */
 int pf_space_read_map(struct pf_space *space, unsigned member, uint64_t group, uint8_t *used);
-/* Replaces the map of a group (used and disk) by the given one; written by the next checkpoint. */
+/* Replaces the map of a group (used and disk) by the given one; written by the next checkpoint. Not during a
+ * checkpoint, and only while nothing of the group is allocated or freed but not yet durable. Errors: -ENOMEM. */
 int pf_space_replace_map(struct pf_space *space, unsigned member, uint64_t group, const uint8_t *used);
 
 #endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Choice of member, group and run.
+ *
+ * Member: the goal's or the preferred one, then the others, those with the most room in proportion first (nodes: the
+ * metadata members first). Group and run: behind the goal; else by a cursor that goes round the member, so that what
+ * is written one after the other lies one behind the other. Free counts and run bounds tell which groups are worth a
+ * look without reading maps.
+ *
+ * Loading a map drops the lock. Nothing is carried over that: a run is looked for, measured against what the caller may
+ * take, and taken in one go.
+ */
+#include "space/private.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { EFFORT = 8, LOAD_EFFORT = 4, MAX_VISITS = 4096 };
+
+struct search {
+	struct pf_space *space;
+	struct pf_space_member *m;
+	const struct pf_alloc_req *req;
+	struct pf_run *run; /* the result */
+	bool into_share;    /* a promise has to be kept that other members cannot keep */
+	uint32_t want;      /* longest run worth looking for */
+	int load_err;
+};
+
+/* -- how much
+ * ----------------------------------------------------------------------------------------------------------- */
+
+/* Blocks that the request may take from the member now, at most @nr; 0 when less than min_nr. */
+static uint64_t allowance(const struct search *s, uint64_t nr)
+{
+	const struct pf_alloc_req *req = s->req;
+	uint64_t room = s->into_share ? s->m->free_blocks : pf_space_member_room(s->m, req->use);
+	nr = nr < room ? nr : room;
+	if (req->use == PF_USE_NODE) {
+		nr -= nr % req->min_nr;
+	} else if (!req->reserved) {
+		uint64_t avail = pf_space_avail(s->space, req->use);
+		nr = nr < avail ? nr : avail;
+	}
+	return nr < req->min_nr ? 0 : nr;
+}
+
+static bool take(struct search *s, uint32_t group, uint32_t start, uint32_t len)
+{
+	uint64_t nr = allowance(s, len < s->req->nr ? len : s->req->nr);
+	if (!nr)
+		return false;
+	struct pf_maps *maps = s->m->groups[group].maps;
+	uint32_t changed = pf_bits_set(maps->used, start, (uint32_t)nr);
+	assert(changed == nr); /* I1 */
+	pf_group_add_free(s->m, group, -(int32_t)nr);
+	if (s->req->reserved)
+		s->space->reserved -= nr;
+	*s->run = (struct pf_run){ pf_addr_make(s->m->id, ((uint64_t)group << PF_GROUP_SHIFT) + start), nr };
+	return true;
+}
+
+/* -- one group
+ * ---------------------------------------------------------------------------------------------------------- */
+
+/* Makes sure that the maps are there. False: bad, or no memory. */
+static bool load(struct search *s, uint32_t group)
+{
+	struct pf_group *g = &s->m->groups[group];
+	int err = pf_group_load(s->space, s->m, &group, 1);
+	if (!err && !g->maps)
+		err = -EIO;
+	if (err)
+		s->load_err = err;
+	return !err;
+}
+
+/* The first run of @enough blocks behind @from, else in the whole group, else the longest. Returns its length. */
+static uint32_t examine(struct search *s, uint32_t group, uint32_t from, uint32_t enough, uint32_t *start)
+{
+	struct pf_group *g = &s->m->groups[group];
+	const uint64_t *used = g->maps->used;
+	uint32_t len = pf_bits_find(used, from, PF_GROUP_BLOCKS, enough, start);
+	if (len >= enough)
+		return len;
+	len = pf_bits_find(used, 0, PF_GROUP_BLOCKS, enough, start);
+	if (len < enough)
+		g->run_bound = (uint16_t)len; /* exactly */
+	return len;
+}
+
+static bool at_goal(struct search *s)
+{
+	uint64_t block = pf_addr_block(s->req->goal);
+	if (block < s->m->geo.data_start || block >= s->m->geo.data_end)
+		return false;
+	uint32_t group = (uint32_t)(block >> PF_GROUP_SHIFT), from = block % PF_GROUP_BLOCKS;
+	struct pf_group *g = &s->m->groups[group];
+	if (pf_group_kind(g) != (s->req->use == PF_USE_NODE) && s->m->meta)
+		return false; /* what once spilled over should not go on to */
+	if (g->free_blocks < s->req->min_nr || !load(s, group))
+		return false;
+	uint32_t end = pf_bits_next_set(g->maps->used, from, PF_GROUP_BLOCKS), least = s->want / 4;
+	/* a short piece is worth it only where the next request can go on behind it */
+	if (end - from >= least || end == PF_GROUP_BLOCKS) {
+		if (take(s, group, from, end - from))
+			return true;
+	}
+	uint32_t start, len = examine(s, group, from, s->want, &start);
+	return len >= least && len && take(s, group, start, len);
+}
+
+/* -- one member
+ * --------------------------------------------------------------------------------------------------------- */
+
+struct pass {
+	unsigned kind;   /* without, with PF_GROUP_META */
+	uint32_t least;  /* groups that cannot have such a run are passed over */
+	uint32_t enough; /* the first run of this length is taken, else the longest that was met */
+	int effort;      /* maps looked at; INT_MAX: all */
+};
+
+static bool take_at_cursor(struct search *s, uint32_t group, uint32_t start, uint32_t len)
+{
+	if (!take(s, group, start, len))
+		return false;
+	s->m->cursor[s->req->use == PF_USE_NODE] = pf_addr_block(s->run->addr) + s->run->nr;
+	return true;
+}
+
+static bool worth_a_look(const struct pf_group *g, const struct pass *p)
+{
+	return g->free_blocks >= p->least && g->run_bound >= p->least && pf_group_kind(g) == p->kind;
+}
+
+static bool search_groups(struct search *s, const struct pass *p)
+{
+	struct pf_space_member *m = s->m;
+	uint64_t cursor = m->cursor[s->req->use == PF_USE_NODE], raised = m->raised;
+	uint64_t nr_groups = m->geo.nr_groups, nr_visits = 0;
+	uint32_t best = 0, best_len = 0, start, len;
+	int effort = p->effort;
+	if (m->run_bound[p->kind] < p->least)
+		return false;
+	for (uint64_t i = 0; i < nr_groups;) {
+		uint32_t group = (uint32_t)(((cursor >> PF_GROUP_SHIFT) + i) % nr_groups);
+		uint32_t in_table = group % PF_GROUPS_PER_TABLE;
+		if (m->tables[group / PF_GROUPS_PER_TABLE].free_blocks < p->least) {
+			uint64_t rest = PF_GROUPS_PER_TABLE - in_table;
+			i += rest < nr_groups - group ? rest : nr_groups - group;
+			continue;
+		}
+		struct pf_group *g = &m->groups[group];
+		if (effort <= 0 || (p->effort != INT_MAX && nr_visits++ >= MAX_VISITS))
+			goto best;
+		i++;
+		if (!worth_a_look(g, p))
+			continue;
+		effort -= p->effort == INT_MAX ? 0 : g->maps ? 1 : LOAD_EFFORT;
+		if (!load(s, group))
+			continue;
+		len = examine(s, group, i == 1 ? cursor % PF_GROUP_BLOCKS : 0, p->enough, &start);
+		if (len >= p->enough)
+			return take_at_cursor(s, group, start, len);
+		if (len > best_len) {
+			best_len = len;
+			best = group;
+		}
+	}
+	if (best_len < p->least && m->raised == raised)
+		m->run_bound[p->kind] = p->least - 1;
+best:
+	if (best_len < p->least || !load(s, best))
+		return false;
+	len = examine(s, best, 0, p->enough, &start);
+	return len >= p->least && take_at_cursor(s, best, start, len);
+}
+
+static int alloc_on(struct search *s)
+{
+	const struct pf_alloc_req *req = s->req;
+	uint32_t min = req->min_nr < PF_GROUP_BLOCKS ? (uint32_t)req->min_nr : PF_GROUP_BLOCKS;
+	uint64_t want = allowance(s, req->nr);
+	if (!want || req->min_nr > PF_GROUP_BLOCKS)
+		return -ENOSPC;
+	s->want = want < PF_GROUP_BLOCKS ? (uint32_t)want : PF_GROUP_BLOCKS;
+	if (req->goal && pf_addr_member(req->goal) == s->m->id && at_goal(s))
+		return 0;
+	for (unsigned other = 0; other < 2; other++) {
+		unsigned kind = (req->use == PF_USE_NODE) != other;
+		const struct pass passes[] = { { kind, s->want, s->want, EFFORT },
+					       { kind, min, s->want, EFFORT },
+					       { kind, min, min, INT_MAX } };
+		for (unsigned i = 0; i < 3; i++) {
+			if (search_groups(s, &passes[i]))
+				return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+/* -- which member
+ * ------------------------------------------------------------------------------------------------------- */
+
+struct order {
+	unsigned nr;
+	uint8_t ids[PF_MAX_MEMBERS];
+	uint32_t taken;
+};
+
+static void add(struct order *order, const struct pf_space *space, unsigned id)
+{
+	if (id >= space->nr || order->taken >> id & 1)
+		return;
+	order->taken |= UINT32_C(1) << id;
+	order->ids[order->nr++] = (uint8_t)id;
+}
+
+static void add_by_room(struct order *order, const struct pf_space *space, enum pf_space_use use)
+{
+	while (order->nr < space->nr) {
+		unsigned best = 0;
+		double most = -1;
+		for (unsigned i = 0; i < space->nr; i++) {
+			const struct pf_space_member *m = &space->members[i];
+			double share = (double)pf_space_member_room(m, use) / (double)m->area_blocks;
+			if (share > most && !(order->taken >> i & 1)) {
+				most = share;
+				best = i;
+			}
+		}
+		add(order, space, best);
+	}
+}
+
+static void choose_order(const struct pf_space *space, const struct pf_alloc_req *req, struct order *order)
+{
+	memset(order, 0, sizeof(*order));
+	if (req->member >= 0)
+		add(order, space, (unsigned)req->member);
+	else if (req->goal)
+		add(order, space, pf_addr_member(req->goal));
+	if (req->only_member)
+		return;
+	for (unsigned i = 0; i < space->nr_meta && req->use == PF_USE_NODE; i++)
+		add(order, space, space->meta_members[i]);
+	add_by_room(order, space, req->use);
+}
+
+int pf_space_alloc(struct pf_space *space, const struct pf_alloc_req *req, struct pf_run *run)
+{
+	struct search s = { .space = space, .req = req, .run = run };
+	struct order order;
+	int err = -ENOSPC;
+	assert(req->nr >= req->min_nr && req->min_nr > 0);
+	assert(!req->only_member || req->member >= 0);
+
+	pthread_mutex_lock(&space->lock);
+	assert(!req->reserved || (req->use != PF_USE_NODE && space->reserved >= req->nr));
+	choose_order(space, req, &order);
+	for (unsigned share = 0; share < 2 && err; share++) {
+		s.into_share = share;
+		if (share && (!req->reserved || req->only_member))
+			break;
+		for (unsigned i = 0; i < order.nr && err; i++) {
+			s.m = &space->members[order.ids[i]];
+			err = alloc_on(&s);
+		}
+	}
+	if (err && s.load_err)
+		err = s.load_err == -ENOMEM ? -ENOMEM : -EIO;
+	pf_group_evict(space, EFFORT);
+	pthread_mutex_unlock(&space->lock);
+	return err;
+}
+
+void pf_space_unalloc(struct pf_space *space, struct pf_run run)
+{
+	assert(pf_addr_member(run.addr) < space->nr);
+	pthread_mutex_lock(&space->lock);
+	pf_group_release(&space->members[pf_addr_member(run.addr)], run);
+	pthread_mutex_unlock(&space->lock);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Readers (I4). Each member counts the readers that entered in its present epoch e and in e - 1; older ones are
+ * gone. What was freed before a freeze carries the epoch t of that moment: a reader that may still hold it entered
+ * in t or earlier. It is released when it is durable and the readers of t are gone, which takes e > t; e moves on
+ * when the readers of e - 1 are gone.
+ *
+ * A reader enters with the tree lock held, a freeze has it exclusively: a reader that entered after the freeze
+ * looked into a tree that does not name the blocks any more. A reader that took its parity just before e moved on is
+ * counted with the newer or the older readers, and both are waited for: entering needs no lock.
+ *
+ * No lost wake-up: a leaving reader first counts itself out, then looks at has_waiting; who adds to waiting[] sets
+ * has_waiting first, then looks at the counters (all sequentially consistent).
+ */
+#include "space/private.h"
+
+unsigned pf_space_reader_enter(struct pf_space *space, unsigned member)
+{
+	assert(member < space->nr);
+	struct pf_space_member *m = &space->members[member];
+	unsigned ticket = (unsigned)(atomic_load(&m->epoch) & 1);
+	atomic_fetch_add(&m->readers[ticket], 1);
+	return ticket;
+}
+
+void pf_space_reader_exit(struct pf_space *space, unsigned member, unsigned ticket)
+{
+	assert(member < space->nr && ticket <= 1);
+	struct pf_space_member *m = &space->members[member];
+	unsigned before = atomic_fetch_sub(&m->readers[ticket], 1);
+	assert(before > 0);
+	if (before == 1 && atomic_load(&m->has_waiting)) {
+		pthread_mutex_lock(&space->lock);
+		pf_epoch_release(space, m);
+		pthread_mutex_unlock(&space->lock);
+	}
+}
+
+void pf_epoch_freeze(struct pf_space_member *m)
+{
+	uint64_t e = atomic_load(&m->epoch);
+	m->frozen_epoch = e;
+	/* new readers into a new epoch, or a steady stream of them would never leave the old one empty */
+	if (!m->waiting[(e - 1) & 1].first && !atomic_load(&m->readers[(e - 1) & 1]))
+		atomic_store(&m->epoch, e + 1);
+}
+
+void pf_epoch_durable(struct pf_space *space, struct pf_space_member *m)
+{
+	if (m->frozen.freed.first) {
+		uint64_t e = atomic_load(&m->epoch);
+		uint64_t tag = m->frozen_epoch < e ? e - 1 : e; /* older ones have even less to wait for */
+		pf_run_list_move(&m->waiting[tag & 1], &m->frozen.freed);
+		atomic_store(&m->has_waiting, true);
+	}
+	pf_epoch_release(space, m);
+}
+
+static void release_list(struct pf_space *space, struct pf_space_member *m, struct pf_run_list *list)
+{
+	/* with the rule broken they were released when they were freed, and may be in use again */
+	bool again = !pf_breaks(space->env, PF_BREAK_REUSE_BEFORE_DURABLE);
+	for (const struct pf_run_chunk *chunk = list->first; chunk && again; chunk = chunk->next) {
+		for (unsigned i = 0; i < chunk->nr; i++)
+			pf_group_release(m, chunk->runs[i]);
+	}
+	pf_run_list_clear(space, list);
+}
+
+void pf_epoch_release(struct pf_space *space, struct pf_space_member *m)
+{
+	for (;;) {
+		uint64_t e = atomic_load(&m->epoch);
+		if (atomic_load(&m->readers[(e - 1) & 1]))
+			return;
+		release_list(space, m, &m->waiting[(e - 1) & 1]);
+		if (!m->waiting[e & 1].first)
+			break;
+		atomic_store(&m->epoch, e + 1);
+	}
+	atomic_store(&m->has_waiting, false);
+}

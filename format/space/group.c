@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Groups and their maps in memory. A group costs 32 bytes; its two bitmaps are loaded when somebody allocates from
+ * it or a checkpoint changes it, and go away again, oldest first, when they say no more than the committed map on
+ * disk does.
+ */
+#include "space/private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The part of a group that lies in the data area, as bits [*from, *end). */
+static void data_part(const struct pf_geometry *geo, uint64_t group, uint32_t *from, uint32_t *end)
+{
+	uint64_t first = group << PF_GROUP_SHIFT, last = first + PF_GROUP_BLOCKS;
+	uint64_t a = geo->data_start > first ? geo->data_start : first;
+	uint64_t b = geo->data_end < last ? geo->data_end : last;
+	*from = *end = 0;
+	if (a < b) {
+		*from = (uint32_t)(a - first);
+		*end = (uint32_t)(b - first);
+	}
+}
+
+uint32_t pf_group_capacity(const struct pf_geometry *geo, uint64_t group)
+{
+	uint32_t from, end;
+	data_part(geo, group, &from, &end);
+	return end - from;
+}
+
+void pf_group_fill_fixed(const struct pf_geometry *geo, uint64_t group, uint64_t *words)
+{
+	uint32_t from, end;
+	data_part(geo, group, &from, &end);
+	pf_bits_set(words, 0, from);
+	pf_bits_set(words, end, PF_GROUP_BLOCKS - end);
+}
+
+void pf_group_add_free(struct pf_space_member *m, uint32_t group, int32_t blocks)
+{
+	struct pf_group *g = &m->groups[group];
+	g->free_blocks = (uint16_t)(g->free_blocks + blocks);
+	m->tables[group / PF_GROUPS_PER_TABLE].free_blocks += (uint32_t)blocks;
+	m->free_blocks += (uint64_t)(int64_t)blocks;
+}
+
+void pf_group_set_free(struct pf_space_member *m, uint32_t group, uint16_t free_blocks)
+{
+	struct pf_group *g = &m->groups[group];
+	pf_group_add_free(m, group, (int32_t)free_blocks - g->free_blocks);
+	g->run_bound = 0;
+	pf_group_raise_bound(m, group, free_blocks);
+}
+
+void pf_group_raise_bound(struct pf_space_member *m, uint32_t group, uint32_t nr)
+{
+	struct pf_group *g = &m->groups[group];
+	/* it may have joined the longest run before it to the longest one behind it */
+	uint32_t bound = 2 * (uint32_t)g->run_bound + nr;
+	g->run_bound = (uint16_t)(bound < g->free_blocks ? bound : g->free_blocks);
+	unsigned kind = pf_group_kind(g);
+	if (m->run_bound[kind] < g->run_bound)
+		m->run_bound[kind] = g->run_bound;
+	m->raised++;
+}
+
+/* -- the list of loaded groups, newest first
+ * ------------------------------------------------------------------------- */
+
+static void list_remove(struct pf_space *space, struct pf_maps *maps)
+{
+	*(maps->newer ? &maps->newer->older : &space->newest) = maps->older;
+	*(maps->older ? &maps->older->newer : &space->oldest) = maps->newer;
+	maps->newer = maps->older = NULL;
+}
+
+static void list_add(struct pf_space *space, struct pf_maps *maps)
+{
+	maps->newer = NULL;
+	maps->older = space->newest;
+	*(space->newest ? &space->newest->newer : &space->oldest) = maps;
+	space->newest = maps;
+}
+
+void pf_group_touch(struct pf_space *space, struct pf_maps *maps)
+{
+	if (space->newest == maps)
+		return;
+	list_remove(space, maps);
+	list_add(space, maps);
+}
+
+void pf_group_evict(struct pf_space *space, unsigned tries)
+{
+	while (space->nr_loaded > space->max_loaded && tries--) {
+		struct pf_maps *maps = space->oldest;
+		if (maps->unsaved || maps->replaced || memcmp(maps->used, maps->disk, sizeof(maps->used)) != 0) {
+			pf_group_touch(space, maps); /* out of the way */
+			continue;
+		}
+		list_remove(space, maps);
+		maps->member->groups[maps->group].maps = NULL;
+		space->nr_loaded--;
+		free(maps);
+	}
+}
+
+/* -- loading
+ * ---------------------------------------------------------------------------------------------------------- */
+
+int pf_group_new_maps(struct pf_space *space, struct pf_space_member *m, uint32_t group)
+{
+	struct pf_maps *maps = calloc(1, sizeof(*maps));
+	if (!maps)
+		return -ENOMEM;
+	maps->member = m;
+	maps->group = group;
+	m->groups[group].maps = maps;
+	space->nr_loaded++;
+	list_add(space, maps);
+	return 0;
+}
+
+static void set_bad(struct pf_space *space, struct pf_space_member *m, uint32_t group, int err)
+{
+	struct pf_group *g = &m->groups[group];
+	pf_group_set_free(m, group, 0);
+	g->flags |= PF_GROUP_BAD;
+	space->bad_groups++;
+	pthread_mutex_unlock(&space->lock);
+	pf_log(space->env, PF_LOG_ERROR,
+	       "%s: free-space map of group %u: %s; the group counts as full until fsck.poolfs rebuilds the map",
+	       m->io->name, group, pf_strerror(err));
+	pthread_mutex_lock(&space->lock);
+}
+
+/* Takes over one map that was read without the lock, unless the group has changed meanwhile: the caller then looks
+ * again. */
+static int accept_map(struct pf_space *space, struct pf_space_member *m, const struct pf_map_expect *expect, int err,
+		      const void *block)
+{
+	struct pf_group *g = &m->groups[expect->group];
+	if (g->maps || g->flags & PF_GROUP_BAD || g->generation != expect->generation || g->slot != expect->slot)
+		return 0;
+	uint64_t words[PF_MAP_WORDS];
+	if (!err)
+		err = pf_table_unpack_map(space, m, expect, block, words);
+	if (err) {
+		set_bad(space, m, expect->group, err);
+		return 0;
+	}
+	err = pf_group_new_maps(space, m, expect->group);
+	if (err)
+		return err;
+	memcpy(g->maps->used, words, sizeof(words));
+	memcpy(g->maps->disk, words, sizeof(words));
+	return 0;
+}
+
+static int read_maps(struct pf_space *space, struct pf_space_member *m, const struct pf_map_expect *expect, unsigned nr)
+{
+	struct pf_aio_req *reqs = NULL;
+	uint8_t *buf = NULL;
+	int err = -ENOMEM;
+	pthread_mutex_unlock(&space->lock);
+	reqs = calloc(nr, sizeof(*reqs));
+	buf = aligned_alloc(PF_BLOCK_SIZE, (size_t)nr * PF_BLOCK_SIZE);
+	if (!reqs || !buf)
+		goto out;
+	for (unsigned i = 0; i < nr; i++) {
+		uint64_t block = m->geo.maps_block + 2 * (uint64_t)expect[i].group + expect[i].slot;
+		reqs[i] = (struct pf_aio_req){ .io = m->io,
+					       .op = PF_AIO_READ,
+					       .off_bytes = block * PF_BLOCK_SIZE,
+					       .buf = buf + (size_t)i * PF_BLOCK_SIZE,
+					       .len_bytes = PF_BLOCK_SIZE };
+	}
+	pf_aio_run(space->set->aio, reqs, nr); /* each result is judged by itself */
+	err = 0;
+out:
+	pthread_mutex_lock(&space->lock);
+	for (unsigned i = 0; i < nr && !err; i++)
+		err = accept_map(space, m, &expect[i], reqs[i].result, reqs[i].buf);
+	free(reqs);
+	free(buf);
+	return err;
+}
+
+int pf_group_load(struct pf_space *space, struct pf_space_member *m, const uint32_t *groups, unsigned nr)
+{
+	struct pf_map_expect missing[PF_SPACE_BATCH];
+	for (;;) {
+		unsigned nr_missing = 0;
+		for (unsigned i = 0; i < nr; i++) {
+			struct pf_group *g = &m->groups[groups[i]];
+			if (g->maps)
+				pf_group_touch(space, g->maps);
+			else if (!(g->flags & (PF_GROUP_BAD | PF_GROUP_INIT))) {
+				if (pf_group_new_maps(space, m, groups[i]))
+					return -ENOMEM;
+				pf_group_fill_fixed(&m->geo, groups[i], g->maps->used);
+				pf_group_fill_fixed(&m->geo, groups[i], g->maps->disk);
+			} else if (!(g->flags & PF_GROUP_BAD))
+				missing[nr_missing++] = pf_map_expect_of(m, groups[i]);
+		}
+		if (!nr_missing)
+			return 0;
+		int err = read_maps(space, m, missing, nr_missing);
+		if (err)
+			return err;
+	}
+}
+
+void pf_group_release(struct pf_space_member *m, struct pf_run run)
+{
+	uint64_t block = pf_addr_block(run.addr), end = block + run.nr;
+	while (block < end) {
+		uint32_t group = (uint32_t)(block >> PF_GROUP_SHIFT), from = block % PF_GROUP_BLOCKS;
+		uint32_t nr = PF_GROUP_BLOCKS - from;
+		if (nr > end - block)
+			nr = (uint32_t)(end - block);
+		struct pf_maps *maps = m->groups[group].maps;
+		if (maps) { /* else it was bad when the checkpoint came by: dropped (I5) */
+			uint32_t freed = pf_bits_clear(maps->used, from, nr);
+			pf_group_add_free(m, group, (int32_t)freed);
+			pf_group_raise_bound(m, group, nr);
+		}
+		block += nr;
+	}
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: what the files of space/ share: groups, tables, txg lists, members. Not for other folders.
+ *
+ *   space.c  open, close, numbers, fsck's view     txg.c      lists of allocated and freed runs
+ *   group.c  groups, loading and eviction of maps  epoch.c    readers, release of freed runs
+ *   table.c  bytes on disk                         write.c    the checkpoint's part
+ *   alloc.c  choice of member, group and run       reserve.c  share and promises
+ *
+ * Invariants: those of space.h.
+ *
+ * Locks
+ *   space->lock guards everything but the readers' counters. It is never held across I/O: functions marked "drops the
+ *   lock" release it for a read, and whatever was looked at before has to be looked at again.
+ *   Only the checkpoint (one at a time) touches 'disk' bitmaps, plan, new_* and frozen.freed; it still takes the
+ *   lock, because loading and eviction read them.
+ *   readers[] and epoch are atomics: see epoch.c. Order: tree lock -> space->lock; nothing is taken under space->lock.
+ *
+ * Uses: base, ondisk, member.
+ */
+#ifndef PF_SPACE_PRIVATE_H
+#define PF_SPACE_PRIVATE_H
+
+#include "space/bits.h"
+#include "space/space.h"
+
+#include <pthread.h>
+
+enum { PF_GROUP_BAD = 0x80 }; /* beside enum pf_group_flags, in memory only: full until fsck replaces the map */
+enum { PF_SPACE_BATCH = 256, PF_SPACE_MAX_LOADED = 4096 };
+
+struct pf_maps { /* of a loaded group */
+	uint64_t used[PF_MAP_WORDS];
+	uint64_t disk[PF_MAP_WORDS];
+	struct pf_maps *newer, *older;
+	struct pf_space_member *member;
+	uint32_t group;
+	bool unsaved;  /* 'disk' is ahead of the committed map */
+	bool replaced; /* by pf_space_replace_map(): to be written even if no run touches it */
+};
+
+struct pf_group {
+	uint64_t generation, crc; /* of the committed map */
+	struct pf_maps *maps;
+	uint16_t free_blocks;      /* clear bits of 'used'; 0 when bad */
+	uint16_t disk_free_blocks; /* as the committed table says */
+	uint16_t run_bound;        /* no free run is longer than this */
+	uint8_t slot, flags;
+};
+static_assert(sizeof(struct pf_group) <= 32, "20 TiB are 327,680 groups");
+
+struct pf_table {
+	uint64_t generation, crc; /* of the committed table block */
+	uint64_t new_crc;
+	uint32_t free_blocks; /* of its groups */
+	uint8_t slot;
+	bool dirty;   /* has never been written: goes out with the next checkpoint */
+	bool written; /* by the checkpoint under way */
+};
+
+struct pf_run_chunk {
+	struct pf_run_chunk *next;
+	unsigned nr;
+	struct pf_run runs[255];
+};
+struct pf_run_list {
+	struct pf_run_chunk *first, *last;
+	size_t nr;
+	uint64_t blocks;
+};
+struct pf_txg_lists {
+	struct pf_run_list alloc, freed;
+};
+
+struct pf_new_map { /* written by the checkpoint under way, committed by pf_space_durable() */
+	uint64_t crc;
+	uint32_t group;
+	uint16_t free_blocks;
+	uint8_t slot;
+};
+
+struct pf_space_member {
+	unsigned id;
+	bool meta;
+	struct pf_io *io;
+	struct pf_geometry geo;
+	struct pf_group *groups;
+	struct pf_table *tables;
+	uint64_t root_generation, root_crc;
+	uint8_t root_slot;
+	bool root_readable;
+
+	uint64_t area_blocks, free_blocks;
+	uint64_t share_blocks, node_blocks;
+
+	uint64_t cursor[2];    /* of data and of nodes: where the last run without a goal ended */
+	uint32_t run_bound[2]; /* no group without / with PF_GROUP_META has a longer free run */
+	uint64_t raised;       /* counts the times that a bound went up */
+
+	struct pf_txg_lists open, frozen;
+
+	uint64_t frozen_epoch;
+	struct pf_run_list waiting[2]; /* freed and durable, until the readers of that parity are gone */
+	_Atomic uint64_t epoch;
+	atomic_uint readers[2];
+	atomic_bool has_waiting;
+
+	struct pf_new_map *new_maps;
+	size_t nr_new_maps;
+	uint64_t new_root_crc, new_generation;
+	uint8_t new_root_slot;
+	bool new_root;
+};
+
+struct pf_space {
+	pthread_mutex_t lock;
+	struct pf_set *set;
+	const struct pf_env *env;
+	uint8_t pool_uuid[16];
+	bool reclaim; /* PF_FEAT_RECLAIM when it was opened */
+	unsigned nr_meta;
+	uint8_t meta_members[PF_MAX_META_MEMBERS];
+	uint64_t reserved;
+	unsigned bad_groups;
+	uint64_t dropped_blocks, dropping_blocks;
+	struct pf_maps *newest, *oldest;
+	unsigned nr_loaded, max_loaded;
+	struct pf_run_chunk *spare; /* so that commit and free need no memory */
+	unsigned nr_spare;
+	bool lost_run; /* an allocation could not be noted: no further checkpoint may succeed */
+	unsigned nr;
+	struct pf_space_member members[PF_MAX_MEMBERS];
+};
+
+/* -- group.c -- */
+uint32_t pf_group_capacity(const struct pf_geometry *geo, uint64_t group);
+void pf_group_fill_fixed(const struct pf_geometry *geo, uint64_t group, uint64_t *words);
+static inline unsigned pf_group_kind(const struct pf_group *g)
+{
+	return g->flags & PF_GROUP_META ? 1 : 0;
+}
+void pf_group_add_free(struct pf_space_member *m, uint32_t group, int32_t blocks);
+/* Sets free_blocks and the bounds of a group whose 'used' is new. */
+void pf_group_set_free(struct pf_space_member *m, uint32_t group, uint16_t free_blocks);
+/* A run of @nr blocks has become free. */
+void pf_group_raise_bound(struct pf_space_member *m, uint32_t group, uint32_t nr);
+/* Loads what is not loaded of @nr (at most PF_SPACE_BATCH) groups; drops the lock if there is something to read. Bad
+ * groups are left without maps. The groups are the newest afterwards, nothing has been evicted. Errors: -ENOMEM. */
+int pf_group_load(struct pf_space *space, struct pf_space_member *m, const uint32_t *groups, unsigned nr);
+int pf_group_new_maps(struct pf_space *space, struct pf_space_member *m, uint32_t group);
+void pf_group_touch(struct pf_space *space, struct pf_maps *maps); /* makes it the newest */
+/* Down to max_loaded, clean ones only, oldest first; looks at @tries groups at most, so that the cost is even. */
+void pf_group_evict(struct pf_space *space, unsigned tries);
+/* Clears bits of 'used' where the groups are loaded. */
+void pf_group_release(struct pf_space_member *m, struct pf_run run);
+
+/* -- table.c -- */
+/* Reads roots and table blocks of all members as their root_* say. Not @strict: takes what is readable. */
+int pf_table_read_all(struct pf_space *space, bool strict, struct pf_diag *diag);
+struct pf_map_expect { /* what the table says of a map */
+	uint64_t generation, crc;
+	uint32_t group;
+	uint16_t free_blocks;
+	uint8_t slot;
+};
+struct pf_map_expect pf_map_expect_of(const struct pf_space_member *m, uint32_t group);
+int pf_table_unpack_map(const struct pf_space *space, const struct pf_space_member *m,
+			const struct pf_map_expect *expect, const void *block, uint64_t *words);
+/* These return the CRC; the caller has put the bits into a map. */
+uint64_t pf_table_seal_map(const struct pf_space *space, const struct pf_space_member *m, const struct pf_new_map *new,
+			   uint64_t generation, struct pf_disk_map *map);
+uint64_t pf_table_pack(const struct pf_space *space, const struct pf_space_member *m, uint32_t table, void *block);
+uint64_t pf_table_pack_root(const struct pf_space *space, const struct pf_space_member *m, void *root);
+
+/* -- reserve.c: all with the lock held -- */
+uint64_t pf_space_member_room(const struct pf_space_member *m, enum pf_space_use use);
+uint64_t pf_space_room(const struct pf_space *space, enum pf_space_use use);
+uint64_t pf_space_avail(const struct pf_space *space, enum pf_space_use use);
+void pf_space_add_nodes(struct pf_space *space, unsigned member, uint64_t nr);
+void pf_space_sub_nodes(struct pf_space *space, unsigned member, uint64_t nr);
+
+/* -- txg.c -- */
+void pf_run_list_clear(struct pf_space *space, struct pf_run_list *list);
+void pf_run_list_move(struct pf_run_list *to, struct pf_run_list *from); /* O(1) */
+/* A sorted copy; the caller frees it. Errors: -ENOMEM. */
+int pf_run_list_sorted(const struct pf_run_list *list, struct pf_run **out);
+
+/* -- epoch.c: with the lock held -- */
+void pf_epoch_freeze(struct pf_space_member *m);
+void pf_epoch_durable(struct pf_space *space, struct pf_space_member *m);
+void pf_epoch_release(struct pf_space *space, struct pf_space_member *m);
+
+#endif

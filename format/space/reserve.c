@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who may take how much (I7), and promises.
+ *
+ * A metadata member keeps share_blocks for nodes. What nodes already take of it counts; what they freed and what
+ * waits for its release does not: then, whenever data has just been allocated, share - nodes blocks are free for the
+ * next checkpoints. So a checkpoint that freed nodes lowers what data may take until they are released; promises
+ * given before keep their word by going into the share (they were counted when they were given).
+ */
+#include "space/private.h"
+
+static uint64_t kept_for_nodes(const struct pf_space_member *m, enum pf_space_use use)
+{
+	uint64_t left = m->share_blocks > m->node_blocks ? m->share_blocks - m->node_blocks : 0;
+	switch (use) {
+	case PF_USE_DATA:
+		return left;
+	case PF_USE_DATA_PRIVILEGED:
+		return left / 2;
+	default:
+		return 0;
+	}
+}
+
+uint64_t pf_space_member_room(const struct pf_space_member *m, enum pf_space_use use)
+{
+	uint64_t kept = kept_for_nodes(m, use);
+	return m->free_blocks > kept ? m->free_blocks - kept : 0;
+}
+
+uint64_t pf_space_room(const struct pf_space *space, enum pf_space_use use)
+{
+	uint64_t room = 0;
+	for (unsigned i = 0; i < space->nr; i++)
+		room += pf_space_member_room(&space->members[i], use);
+	return room;
+}
+
+uint64_t pf_space_avail(const struct pf_space *space, enum pf_space_use use)
+{
+	uint64_t room = pf_space_room(space, use);
+	return room > space->reserved ? room - space->reserved : 0;
+}
+
+int pf_space_reserve(struct pf_space *space, enum pf_space_use use, uint64_t nr)
+{
+	int err = 0;
+	pthread_mutex_lock(&space->lock);
+	if (pf_space_avail(space, use) < nr)
+		err = -ENOSPC;
+	else
+		space->reserved += nr;
+	pthread_mutex_unlock(&space->lock);
+	return err;
+}
+
+void pf_space_unreserve(struct pf_space *space, uint64_t nr)
+{
+	pthread_mutex_lock(&space->lock);
+	assert(space->reserved >= nr);
+	space->reserved -= nr;
+	pthread_mutex_unlock(&space->lock);
+}
+
+/* -- nodes per member
+ * ------------------------------------------------------------------------------------------------- * The superblock
+ * has only their sum. After an open it is taken to lie on the metadata members in order, each up to its share; nodes
+ * freed on a member that was not given so many are taken off the others, so that the sum stays exact. */
+
+void pf_space_add_nodes(struct pf_space *space, unsigned member, uint64_t nr)
+{
+	space->members[member].node_blocks += nr;
+}
+
+static uint64_t take_nodes(struct pf_space_member *m, uint64_t nr)
+{
+	uint64_t n = m->node_blocks < nr ? m->node_blocks : nr;
+	m->node_blocks -= n;
+	return nr - n;
+}
+
+void pf_space_sub_nodes(struct pf_space *space, unsigned member, uint64_t nr)
+{
+	if (member < space->nr)
+		nr = take_nodes(&space->members[member], nr);
+	for (unsigned i = 0; i < space->nr && nr; i++)
+		nr = take_nodes(&space->members[i], nr);
+}
+
+void pf_space_set_node_blocks(struct pf_space *space, uint64_t node_blocks)
+{
+	pthread_mutex_lock(&space->lock);
+	for (unsigned i = 0; i < space->nr; i++)
+		space->members[i].node_blocks = 0;
+	for (unsigned i = 0; i < space->nr_meta; i++) {
+		struct pf_space_member *m = &space->members[space->meta_members[i]];
+		m->node_blocks = node_blocks < m->share_blocks ? node_blocks : m->share_blocks;
+		node_blocks -= m->node_blocks;
+	}
+	/* what no share holds lies somewhere on the first one */
+	space->members[space->meta_members[0]].node_blocks += node_blocks;
+	pthread_mutex_unlock(&space->lock);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The checkpoint's part: lists of G -> maps -> table blocks -> roots, each into the slot that the committed parent
+ * does not name (I3). What was written is noted as new_* and becomes the committed state in pf_space_durable() only;
+ * a failed write leaves nothing behind but changed 'disk' bitmaps, and applying the same lists to them again changes
+ * nothing.
+ */
+#include "space/private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct plan { /* for one member */
+	struct pf_space *space;
+	struct pf_space_member *m;
+	struct pf_run *alloc, *freed, *next_txg; /* sorted */
+	size_t nr_alloc, nr_freed, nr_next_txg;
+	size_t at_alloc, at_freed, at_next_txg;
+	uint32_t *groups; /* sorted, each once */
+	size_t nr_groups;
+};
+
+/* -- which groups
+ * --------------------------------------------------------------------------------------------------- */
+
+static size_t add_groups(const struct pf_run *runs, size_t nr_runs, uint32_t *groups)
+{
+	size_t nr = 0;
+	for (size_t i = 0; i < nr_runs; i++) {
+		uint64_t first = pf_addr_block(runs[i].addr), last = first + runs[i].nr - 1;
+		for (uint64_t g = first >> PF_GROUP_SHIFT; g <= last >> PF_GROUP_SHIFT; g++) {
+			if (nr && groups && groups[nr - 1] == g)
+				continue;
+			if (groups)
+				groups[nr] = (uint32_t)g;
+			nr++;
+		}
+	}
+	return nr;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static int list_groups(struct plan *p)
+{
+	size_t nr = add_groups(p->alloc, p->nr_alloc, NULL) + add_groups(p->freed, p->nr_freed, NULL);
+	for (struct pf_maps *maps = p->space->newest; maps; maps = maps->older)
+		nr += maps->member == p->m && maps->replaced;
+	uint32_t *groups = p->groups = malloc((nr ? nr : 1) * sizeof(*groups));
+	if (!groups)
+		return -ENOMEM;
+	nr = add_groups(p->alloc, p->nr_alloc, groups);
+	nr += add_groups(p->freed, p->nr_freed, groups + nr);
+	for (struct pf_maps *maps = p->space->newest; maps; maps = maps->older) {
+		if (maps->member == p->m && maps->replaced)
+			groups[nr++] = maps->group;
+	}
+	qsort(groups, nr, sizeof(*groups), by_number);
+	for (size_t i = 0; i < nr; i++) {
+		if (!i || groups[i] != groups[i - 1])
+			groups[p->nr_groups++] = groups[i];
+	}
+	free(p->m->new_maps); /* of an attempt that failed */
+	p->m->nr_new_maps = 0;
+	p->m->new_maps = malloc((p->nr_groups ? p->nr_groups : 1) * sizeof(*p->m->new_maps));
+	return p->m->new_maps ? 0 : -ENOMEM;
+}
+
+static int make_plan(struct plan *p)
+{
+	int err = pf_run_list_sorted(&p->m->frozen.alloc, &p->alloc);
+	if (!err)
+		err = pf_run_list_sorted(&p->m->frozen.freed, &p->freed);
+	if (!err && pf_breaks(p->space->env, PF_BREAK_MAP_OF_NEXT_TXG)) {
+		err = pf_run_list_sorted(&p->m->open.alloc, &p->next_txg);
+		p->nr_next_txg = err ? 0 : p->m->open.alloc.nr;
+	}
+	if (err)
+		return err;
+	p->nr_alloc = p->m->frozen.alloc.nr;
+	p->nr_freed = p->m->frozen.freed.nr;
+	return list_groups(p);
+}
+
+static void free_plan(struct plan *p)
+{
+	free(p->alloc);
+	free(p->freed);
+	free(p->next_txg);
+	free(p->groups);
+}
+
+/* -- maps
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Changes the bits of @group that the runs from *at on name; moves *at behind the runs that end in it. Returns their
+ * number. */
+static uint64_t apply(const struct pf_run *runs, size_t nr, size_t *at, uint32_t group, uint64_t *words,
+		      uint32_t (*change)(uint64_t *words, uint32_t from, uint32_t nr))
+{
+	uint64_t first = (uint64_t)group << PF_GROUP_SHIFT, last = first + PF_GROUP_BLOCKS, blocks = 0;
+	for (; *at < nr; ++*at) {
+		uint64_t a = pf_addr_block(runs[*at].addr), b = a + runs[*at].nr;
+		if (a >= last)
+			break;
+		uint64_t lo = a > first ? a : first, hi = b < last ? b : last;
+		if (lo < hi) {
+			blocks += hi - lo;
+			if (words)
+				change(words, (uint32_t)(lo - first), (uint32_t)(hi - lo));
+		}
+		if (b > last)
+			break;
+	}
+	return blocks;
+}
+
+/* Brings 'disk' of one loaded group to G and puts it into @map. */
+static void next_map(struct plan *p, uint32_t group, struct pf_disk_map *map)
+{
+	struct pf_space_member *m = p->m;
+	struct pf_group *g = &m->groups[group];
+	uint64_t words[PF_MAP_WORDS];
+	apply(p->alloc, p->nr_alloc, &p->at_alloc, group, g->maps->disk, pf_bits_set);
+	apply(p->freed, p->nr_freed, &p->at_freed, group, g->maps->disk, pf_bits_clear);
+	g->maps->unsaved = true;
+	memcpy(words, g->maps->disk, sizeof(words));
+	apply(p->next_txg, p->nr_next_txg, &p->at_next_txg, group, words, pf_bits_set);
+	pf_bits_pack(words, map->used);
+	bool in_place = pf_breaks(p->space->env, PF_BREAK_MAP_IN_PLACE);
+	m->new_maps[m->nr_new_maps++] = (struct pf_new_map){
+		.group = group,
+		.free_blocks = (uint16_t)pf_bits_count_clear(words),
+		.slot = in_place ? g->slot : !g->slot,
+	};
+}
+
+/* A group without maps is bad: its frees are dropped (I5). Nothing can have been allocated in it. */
+static int skip_bad(struct plan *p, uint32_t group)
+{
+	p->space->dropping_blocks += apply(p->freed, p->nr_freed, &p->at_freed, group, NULL, NULL);
+	return apply(p->alloc, p->nr_alloc, &p->at_alloc, group, NULL, NULL) ? -EIO : 0;
+}
+
+static int prepare_maps(struct plan *p, const uint32_t *groups, unsigned nr, struct pf_disk_map *maps)
+{
+	size_t first = p->m->nr_new_maps;
+	pthread_mutex_lock(&p->space->lock);
+	int err = pf_group_load(p->space, p->m, groups, nr);
+	for (unsigned i = 0; i < nr && !err; i++) {
+		if (p->m->groups[groups[i]].maps)
+			next_map(p, groups[i], &maps[p->m->nr_new_maps - first]);
+		else
+			err = skip_bad(p, groups[i]);
+	}
+	pf_group_evict(p->space, 2 * PF_SPACE_BATCH);
+	pthread_mutex_unlock(&p->space->lock);
+	return err;
+}
+
+static int write_blocks(struct pf_space *space, struct pf_space_member *m, const uint64_t *blocks, uint8_t *buf,
+			unsigned nr)
+{
+	struct pf_aio_req reqs[PF_SPACE_BATCH];
+	for (unsigned i = 0; i < nr; i++) {
+		reqs[i] = (struct pf_aio_req){ .io = m->io,
+					       .op = PF_AIO_WRITE,
+					       .off_bytes = blocks[i] * PF_BLOCK_SIZE,
+					       .buf = buf + (size_t)i * PF_BLOCK_SIZE,
+					       .len_bytes = PF_BLOCK_SIZE };
+	}
+	return nr ? pf_aio_run(space->set->aio, reqs, nr) : 0;
+}
+
+static int write_maps(struct plan *p, uint8_t *buf)
+{
+	struct pf_space_member *m = p->m;
+	struct pf_disk_map *maps = (struct pf_disk_map *)buf;
+	uint64_t blocks[PF_SPACE_BATCH];
+	int err = 0;
+	for (size_t at = 0; at < p->nr_groups && !err; at += PF_SPACE_BATCH) {
+		size_t nr = p->nr_groups - at < PF_SPACE_BATCH ? p->nr_groups - at : PF_SPACE_BATCH;
+		size_t first = m->nr_new_maps;
+		err = prepare_maps(p, p->groups + at, (unsigned)nr, maps);
+		if (err)
+			break;
+		nr = m->nr_new_maps - first;
+		for (size_t i = 0; i < nr; i++) {
+			struct pf_new_map *new = &m->new_maps[first + i];
+			new->crc = pf_table_seal_map(p->space, m, new, m->new_generation, &maps[i]);
+			blocks[i] = m->geo.maps_block + 2 * (uint64_t) new->group + new->slot;
+		}
+		err = write_blocks(p->space, m, blocks, buf, (unsigned)nr);
+	}
+	return err;
+}
+
+/* -- tables and roots
+ * --------------------------------------------------------------------------------------------------- */
+
+static int write_tables(struct pf_space *space, struct pf_space_member *m, uint8_t *buf)
+{
+	uint64_t blocks[PF_SPACE_BATCH];
+	unsigned nr = 0;
+	int err = 0;
+	size_t at = 0;
+	m->new_root = false;
+	for (uint32_t t = 0; t < m->geo.nr_tables && !err; t++) {
+		uint64_t end = (t + UINT64_C(1)) * PF_GROUPS_PER_TABLE;
+		bool touched = m->tables[t].dirty;
+		for (; at < m->nr_new_maps && m->new_maps[at].group < end; at++)
+			touched = true;
+		m->tables[t].written = touched;
+		if (!touched)
+			continue;
+		m->new_root = true;
+		pthread_mutex_lock(&space->lock);
+		m->tables[t].new_crc = pf_table_pack(space, m, t, buf + (size_t)nr * PF_BLOCK_SIZE);
+		pthread_mutex_unlock(&space->lock);
+		blocks[nr++] = m->geo.tables_block + 2 * (uint64_t)t + !m->tables[t].slot;
+		if (nr == PF_SPACE_BATCH) {
+			err = write_blocks(space, m, blocks, buf, nr);
+			nr = 0;
+		}
+	}
+	return err ? err : write_blocks(space, m, blocks, buf, nr);
+}
+
+static int write_root(struct pf_space *space, struct pf_space_member *m)
+{
+	size_t len = m->geo.root_blocks * PF_BLOCK_SIZE;
+	uint8_t *root = aligned_alloc(PF_BLOCK_SIZE, len);
+	if (!root)
+		return -ENOMEM;
+	m->new_root_slot = !m->root_slot;
+	m->new_root_crc = pf_table_pack_root(space, m, root);
+	struct pf_aio_req req = {
+		.io = m->io,
+		.op = PF_AIO_WRITE,
+		.off_bytes = (m->geo.root_block + m->new_root_slot * m->geo.root_blocks) * PF_BLOCK_SIZE,
+		.buf = root,
+		.len_bytes = len,
+	};
+	int err = pf_aio_run(space->set->aio, &req, 1);
+	free(root);
+	return err;
+}
+
+static int write_member(struct pf_space *space, struct pf_space_member *m, uint8_t *buf)
+{
+	struct plan p = { .space = space, .m = m };
+	pthread_mutex_lock(&space->lock);
+	int err = make_plan(&p);
+	pthread_mutex_unlock(&space->lock);
+	if (!err)
+		err = write_maps(&p, buf);
+	if (!err)
+		err = write_tables(space, m, buf);
+	if (!err && m->new_root)
+		err = write_root(space, m);
+	free_plan(&p);
+	return err;
+}
+
+int pf_space_write(struct pf_space *space, uint64_t generation, struct pf_super *super, uint32_t *changed)
+{
+	int err = 0;
+	*changed = 0;
+	uint8_t *buf = aligned_alloc(PF_BLOCK_SIZE, PF_SPACE_BATCH * PF_BLOCK_SIZE);
+	if (!buf)
+		return -ENOMEM;
+	pthread_mutex_lock(&space->lock);
+	if (space->lost_run)
+		err = -ENOMEM;
+	space->dropping_blocks = 0;
+	pthread_mutex_unlock(&space->lock);
+	for (unsigned i = 0; i < space->nr && !err; i++) {
+		struct pf_space_member *m = &space->members[i];
+		m->new_generation = generation;
+		err = write_member(space, m, buf);
+		super->members[i].root_slot = m->new_root ? m->new_root_slot : m->root_slot;
+		super->members[i].root_generation = m->new_root ? generation : m->root_generation;
+		super->members[i].root_crc = m->new_root ? m->new_root_crc : m->root_crc;
+		*changed |= (uint32_t)m->new_root << i;
+	}
+	free(buf);
+	return err;
+}
+
+/* -- G is durable
+ * --------------------------------------------------------------------------------------------------------- */
+
+static void commit_maps(struct pf_space_member *m)
+{
+	for (size_t i = 0; i < m->nr_new_maps; i++) {
+		const struct pf_new_map *new = &m->new_maps[i];
+		struct pf_group *g = &m->groups[new->group];
+		g->generation = m->new_generation;
+		g->crc = new->crc;
+		g->slot = new->slot;
+		g->disk_free_blocks = new->free_blocks;
+		g->flags |= PF_GROUP_INIT;
+		g->maps->unsaved = false;
+		g->maps->replaced = false;
+	}
+	free(m->new_maps);
+	m->new_maps = NULL;
+	m->nr_new_maps = 0;
+}
+
+static void commit_tables(struct pf_space_member *m)
+{
+	for (uint32_t t = 0; t < m->geo.nr_tables && m->new_root; t++) {
+		struct pf_table *table = &m->tables[t];
+		if (!table->written)
+			continue;
+		table->generation = m->new_generation;
+		table->crc = table->new_crc;
+		table->slot = !table->slot;
+		table->dirty = table->written = false;
+	}
+	if (m->new_root) {
+		m->root_generation = m->new_generation;
+		m->root_crc = m->new_root_crc;
+		m->root_slot = m->new_root_slot;
+		m->new_root = false;
+	}
+}
+
+void pf_space_durable(struct pf_space *space)
+{
+	pthread_mutex_lock(&space->lock);
+	space->dropped_blocks += space->dropping_blocks;
+	space->dropping_blocks = 0;
+	for (unsigned i = 0; i < space->nr; i++) {
+		struct pf_space_member *m = &space->members[i];
+		commit_maps(m);
+		commit_tables(m);
+		pf_run_list_clear(space, &m->frozen.alloc);
+		pf_epoch_durable(space, m);
+	}
+	pf_group_evict(space, 2 * PF_SPACE_BATCH);
+	pthread_mutex_unlock(&space->lock);
+}
