@@ -24,12 +24,20 @@ libpoolfs_a_SOURCES = \
 	format/ondisk/version.h \
 	format/member/aio.c \
 	format/member/aio.h \
+	format/member/assemble.c \
+	format/member/assemble.h \
+	format/member/assemble_text.c \
 	format/member/io.h \
 	format/member/io_file.c \
 	format/member/io_file.h \
 	format/member/io_open.c \
 	format/member/io_open.h \
+	format/member/scan.c \
+	format/member/scan.h \
+	format/member/set.c \
 	format/member/set.h \
+	format/member/super_ring.c \
+	format/member/super_ring.h \
 	format/space/alloc.c \
 	format/space/bits.c \
 	format/space/bits.h \

@@ -6,8 +6,10 @@
  * Invariants
  *   I1  The winner is the valid superblock of the highest generation among the members of one lineage; its member table
  *       says what each member should have (design rules 19 and 20).
- *   I2  A member is current when the table root that the winner names for it is on it with that generation and CRC.
- *       Otherwise it is stale (its newest epoch is in the winner's list) or has diverged (it is not).
+ *   I2  A member has diverged when its newest superblock is not of the winner's past: its epoch is not in the winner's list, or
+ *       it is newer than where that epoch ended there. (Only what is older than the whole list is given the benefit of the
+ *       doubt.) Otherwise it is current when its superblock names the table root that the winner names for it, or when
+ *       that root is on it with the generation and CRC named (power failed between two superblocks), and stale if not.
  *   I3  Nothing is written before pf_set_write_super(); a refused pool is unchanged on disk.
  *   I4  members[id] is the member with that id; all nr_members are present after a successful open.
  *
@@ -24,7 +26,8 @@ struct pf_member {
 	unsigned id;
 	struct pf_io *io;
 	struct pf_geometry geo;
-	uint64_t super_generation; /* of the newest superblock that lies on it */
+	uint64_t super_generation; /* of the newest superblock that lies on it; 0: none could be read (PF_SET_REPAIR) */
+	bool stale;                /* let pass by PF_SET_REPAIR: what its tables say is not to be believed */
 };
 
 struct pf_set {
@@ -39,7 +42,8 @@ struct pf_set {
 enum pf_set_flags {
 	PF_SET_WRITE = 1,      /* lock for writing; an unknown ro-compat bit then refuses */
 	PF_SET_UNLOCKED = 2,   /* read-only without a lock (status of a mounted pool) */
-	PF_SET_REPAIR = 4,     /* fsck: a stale or diverged table root is accepted, the caller rebuilds the maps */
+	PF_SET_REPAIR = 4,     /* fsck: a stale or diverged member is accepted (and so marked), the caller rebuilds its maps;
+	                        * one without a single good superblock is recognised by its table root */
 };
 
 /* Opens the members at @paths, in any order. Errors: those of pf_io_open(), -PF_EMEMBER_* , -PF_EFEATURE, -PF_ESB_*;
@@ -51,13 +55,15 @@ int pf_set_open(const char *const *paths, unsigned nr_paths, unsigned flags, uns
 int pf_set_open_ios(struct pf_io **ios, unsigned nr, unsigned flags, const struct pf_env *env, struct pf_set **out,
 		    struct pf_diag *diag);
 
-/* A new set for mkfs: ios[i] becomes member i; set->super is the caller's to fill. Takes the ios. */
+/* A new set for mkfs: ios[i] becomes member i, its geometry with a log ring of the usual size; set->super is the caller's to
+ * fill. Takes the ios, also on failure. Errors: -ENOMEM, -EINVAL (number of members), -PF_EMEMBER_SMALL. */
 int pf_set_new(struct pf_io **ios, unsigned nr, const struct pf_env *env, struct pf_set **out);
 
 void pf_set_close(struct pf_set *set); /* releases the locks */
 
 /* Newest valid superblock of one member, from both rings. @io open for reading. nr_bad: slots with our magic that do not
- * verify (may be NULL). Errors: -PF_EMEMBER_NONE (not one slot has our magic), -PF_ESB_CSUM, -EIO. */
+ * verify or do not belong where they are (may be NULL). Errors: -PF_EMEMBER_NONE (not one slot has our magic), -PF_ESB_CSUM or
+ * -PF_ESB_INVALID (those that have it are damaged), -EIO, -ENOMEM. */
 int pf_set_read_super(struct pf_io *io, struct pf_super *out, unsigned *nr_bad);
 
 /* Writes @super with generation g into slot g % 8 of both rings of each member in @mask (bit = id), all in parallel. Not

@@ -10,8 +10,8 @@
  *       group g at maps_block + 2 * g + s; slot s of the root (root_blocks long) at root_block + s * root_blocks.
  *   I2  Group g covers blocks [g << PF_GROUP_SHIFT, ...) of the member, fixed places included; the last may be short.
  *       Blocks outside [data_start, data_end) are always in use.
- *   I3  A table root is one structure of root_blocks blocks: one head, then one reference per table block; its CRC
- *       covers all of it.
+ *   I3  A table root is one structure of root_blocks blocks, each beginning with a head. One CRC, in the first head, covers
+ *       all of it.
  *
  * Uses: ondisk.
  */
