@@ -1,2 +1,9 @@
 # SPDX-License-Identifier: MIT
 dist_doc_DATA += docs/DESIGN.md docs/FORMAT.md docs/HACKING.md
+
+dist_man_MANS += \
+	docs/man/fsck.poolfs.8 \
+	docs/man/mkfs.poolfs.8 \
+	docs/man/mount.poolfs.8 \
+	docs/man/poolfs.5 \
+	docs/man/poolfs.8

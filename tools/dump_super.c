@@ -61,7 +61,7 @@ static void members_text(const struct pf_super *s)
 
 static void super_text(const struct pf_super *s)
 {
-	char a[CLI_UUID_LEN], t[CLI_TIME_LEN], ptr[PF_TEXT_BYTES];
+	char a[CLI_UUID_LEN], t[CLI_TIME_LEN], ptr[PF_ITEM_TEXT_BYTES];
 	const struct pf_counters *c = &s->counters;
 	printf("  pool         %s label \"", cli_uuid(a, s->pool_uuid));
 	cli_print_name(stdout, s->label);
@@ -130,7 +130,7 @@ static void epochs_json(struct json *j, const struct pf_super *s)
 
 static void super_json(struct json *j, const char *key, const struct pf_super *s)
 {
-	char text[PF_TEXT_BYTES];
+	char text[PF_ITEM_TEXT_BYTES];
 	json_object(j, key);
 	json_uuid(j, "pool_uuid", s->pool_uuid);
 	json_name(j, "label", s->label);

@@ -11,7 +11,7 @@
 /* -- items ---------------------------------------------------------------------------------------------------------- */
 static void show_item(struct dump *d, const struct pf_walk_item *item)
 {
-	char key[PF_TEXT_BYTES], text[PF_TEXT_BYTES];
+	char key[PF_ITEM_TEXT_BYTES], text[PF_ITEM_TEXT_BYTES];
 	pf_key_to_text(item->key, key, sizeof(key));
 	pf_item_to_text(item->key, item->data, item->len, text, sizeof(text));
 	if (d->json_wanted) {
@@ -27,7 +27,7 @@ static void show_item(struct dump *d, const struct pf_walk_item *item)
 
 static void show_child(struct dump *d, const struct pf_disk_child *child)
 {
-	char key[PF_TEXT_BYTES], text[PF_TEXT_BYTES];
+	char key[PF_ITEM_TEXT_BYTES], text[PF_ITEM_TEXT_BYTES];
 	struct pf_ptr ptr = pf_ptr_get(child->ptr);
 	pf_key_to_text(pf_key_get(child->key), key, sizeof(key));
 	pf_ptr_to_text(&ptr, text, sizeof(text));
@@ -63,7 +63,7 @@ static void show_items(struct dump *d, const void *bytes)
 static void show_node(struct dump *d, pf_addr at, unsigned level, uint64_t generation, struct pf_key from, struct pf_key to,
 		      int err, const void *bytes)
 {
-	char addr[64], lower[PF_TEXT_BYTES], upper[PF_TEXT_BYTES];
+	char addr[64], lower[PF_ITEM_TEXT_BYTES], upper[PF_ITEM_TEXT_BYTES];
 	pf_addr_to_text(at, addr, sizeof(addr));
 	pf_key_to_text(from, lower, sizeof(lower));
 	pf_key_to_text(to, upper, sizeof(upper));

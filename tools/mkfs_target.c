@@ -68,6 +68,11 @@ static int identify_one(const struct targets *ts, struct target *t)
 			    "first, or name another member", t->path, user);
 		return -1;
 	}
+	if (probe_read_only(t->path, &t->st)) {
+		cli_message("%s: the device is read-only; allow writing (a switch on the disk, or: blockdev --setrw %s), or "
+			    "name another member", t->path, t->path);
+		return -1;
+	}
 	return S_ISREG(t->st.st_mode) ? identify_file(ts, t) : 0;
 }
 
@@ -163,6 +168,9 @@ static int open_one(struct target *t, const struct pf_env *env)
 		cli_message("%s: in use: %s; nothing was changed. -f does not overwrite what is in use: release it "
 			    "first, or name another member", t->path,
 			    probe_user(&t->st, user) ? user : "another program has it");
+	else if (err == -EROFS || err == -EACCES || err == -EPERM)
+		cli_message("%s: read-only: cannot be opened for writing (%s); allow writing, or name another member", t->path,
+			    pf_strerror(err));
 	else if (err)
 		cli_fail(&diag, t->path, err);
 	return err ? -1 : 0;

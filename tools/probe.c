@@ -289,6 +289,16 @@ bool probe_aligned(const struct stat *st)
 	return start_sectors % (PF_BLOCK_SIZE / 512) == 0;
 }
 
+bool probe_read_only(const char *path, const struct stat *st)
+{
+	int fd = S_ISBLK(st->st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	int read_only = 0;
+	bool is = fd >= 0 && ioctl(fd, BLKROGET, &read_only) == 0 && read_only;
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
 void probe_reread_partitions(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

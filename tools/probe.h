@@ -35,6 +35,8 @@ bool probe_loop_backing(const struct stat *st, dev_t *dev, ino_t *ino);
 dev_t probe_whole_disk(dev_t rdev);
 /* False when the device begins at a place that is not a multiple of 4 KiB on its disk. */
 bool probe_aligned(const struct stat *st);
+/* The kernel lets a read-only device be opened for writing, and refuses the writes. */
+bool probe_read_only(const char *path, const struct stat *st);
 /* After a partition table was wiped: let the kernel forget the partitions. */
 void probe_reread_partitions(const char *path);
 

@@ -14,7 +14,7 @@
 
 #include "ondisk/super.h"
 
-enum { PF_TEXT_BYTES = 1024 }; /* room for any of them, long values cut */
+enum { PF_ITEM_TEXT_BYTES = 1024 }; /* room for any of them, long values cut */
 
 /* "2:4711" (member and block), "none" for 0. */
 char *pf_addr_to_text(pf_addr addr, char *buf, size_t cap);

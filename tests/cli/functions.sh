@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+# Sourced by the tests of the command line programs: a directory of its own, programs by variables, expectations.
+# shellcheck shell=bash
+set -u
+export LC_ALL=C.UTF-8 TZ=UTC
+
+MKFS=${MKFS:-mkfs.poolfs}
+FSCK=${FSCK:-fsck.poolfs}
+POOLFS=${POOLFS:-poolfs}
+POKE=${POKE:-${top_builddir:-.}/tests/cli/poke}
+FILL=${FILL:-${top_builddir:-.}/tests/cli/fill}
+for helper in POKE FILL; do
+	case ${!helper} in
+	/*) ;;
+	*/*) printf -v "$helper" '%s/%s' "$PWD" "${!helper}" ;;
+	esac
+done
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/poolfs-cli.XXXXXX") || exit 99
+loops=()
+pids=()
+nr_failed=0
+
+cleanup() {
+	local thing
+	cd / || true
+	for thing in "${pids[@]}"; do kill "$thing" 2>/dev/null; done
+	for thing in "${loops[@]}"; do losetup -d "$thing" 2>/dev/null; done
+	rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 99' INT TERM HUP
+cd "$work" || exit 99
+
+skip() {
+	printf 'skipped: %s\n' "$*"
+	exit 77
+}
+need() {
+	local program
+	for program; do command -v "$program" >/dev/null || skip "$program is not installed"; done
+}
+need_root() {
+	[ "$(id -u)" -eq 0 ] || skip "needs root"
+}
+
+# attach FILE [OPTION...]: a loop device over it, in $loop; detached at the end.
+attach() {
+	local file=$1
+	shift
+	loop=$(losetup -f --show "$@" "$file" 2>/dev/null) || skip "no loop devices here"
+	loops+=("$loop")
+}
+detach() {
+	losetup -d "$1"
+}
+
+fail() {
+	local frame=0
+	while [ "${BASH_SOURCE[frame]}" = "${BASH_SOURCE[0]}" ]; do frame=$((frame + 1)); done
+	printf '%s:%s: %s\n' "${BASH_SOURCE[frame]}" "${BASH_LINENO[frame - 1]}" "$*"
+	if [ -e "$work/.out" ]; then
+		printf '  command: %s\n  exit: %s\n' "${last:-}" "${status:-}"
+		sed 's/^/  out: /' "$work/.out"
+		sed 's/^/  err: /' "$work/.err"
+	fi
+	nr_failed=$((nr_failed + 1))
+}
+
+# run COMMAND...: its exit code in $status, its output for the expectations.
+run() {
+	last="$*"
+	timeout 120 "$@" >"$work/.out" 2>"$work/.err" </dev/null
+	status=$?
+}
+expect_exit() {
+	[ "$status" -eq "$1" ] || fail "exit $status instead of $1"
+}
+expect_out() {
+	grep -qE -- "$1" "$work/.out" || fail "standard output lacks: $1"
+}
+expect_err() {
+	grep -qE -- "$1" "$work/.err" || fail "standard error lacks: $1"
+}
+expect_not_out() {
+	! grep -qE -- "$1" "$work/.out" || fail "standard output has: $1"
+}
+expect_silent() {
+	[ ! -s "$work/.err" ] || fail "standard error is not empty"
+}
+# Nothing of a sanitizer, nothing of an assertion.
+expect_sane() {
+	! grep -qE 'Sanitizer|runtime error|Assertion' "$work/.err" || fail "the program broke"
+}
+
+# refuses CODE TEXT COMMAND...: exits with CODE, says TEXT, changes no byte and makes no file in this directory.
+refuses() {
+	local code=$1 text=$2 before after
+	shift 2
+	before=$(fingerprint)
+	run "$@"
+	after=$(fingerprint)
+	expect_exit "$code"
+	expect_err "$text"
+	expect_sane
+	[ "$before" = "$after" ] || fail "a refused command changed something: $(diff <(echo "$before") <(echo "$after"))"
+}
+# Size and content of every file here (the helper's own begin with a dot).
+fingerprint() {
+	find . -name '.*' -prune -o -type f -printf '%p %s ' -exec sha256sum {} \; | sort
+	find . ! -name '.*' ! -type f -printf '%p %y\n' | sort
+}
+
+accepts() {
+	run "$@"
+	expect_exit 0
+	expect_sane
+}
+
+# json EXPRESSION: a Python expression over the standard output parsed as 'j' that must be true.
+json() {
+	need python3
+	python3 - "$1" "$work/.out" <<'PYTHON' || fail "not true of the JSON: $1"
+import json, sys
+with open(sys.argv[2], encoding="utf-8") as f:
+    j = json.load(f)
+sys.exit(0 if eval(sys.argv[1]) else 1)
+PYTHON
+}
+
+# image NAME [SIZE]: an image file of zeros.
+image() {
+	truncate -s "${2:-32M}" "$1"
+}
+# pool IMAGE...: makes a small pool of them (options in $pool_options).
+pool_options=()
+pool() {
+	"$MKFS" -q -f --size "${pool_size:-32M}" "${pool_options[@]}" "$@" || fail "cannot make the pool of $*"
+}
+
+finish() {
+	[ "$nr_failed" -eq 0 ] || {
+		printf '%s failures\n' "$nr_failed"
+		exit 1
+	}
+	exit 0
+}
