@@ -14,6 +14,8 @@ libpoolfs_a_SOURCES = \
 	format/base/error.h \
 	format/ondisk/geometry.c \
 	format/ondisk/geometry.h \
+	format/ondisk/item_text.c \
+	format/ondisk/item_text.h \
 	format/ondisk/ondisk.h \
 	format/ondisk/ondisk_super.h \
 	format/ondisk/ondisk_tree.h \
