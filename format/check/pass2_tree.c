@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pass 2: every node and item of the tree. Leaves behind: the bitmap of all blocks that the tree names, the table of inodes,
+ * and the lists of what waits for removal. Names are left to pass 4. */
+#include "check/items.h"
+
+#include <stdio.h>
+
+struct pass {
+	struct pf_check_items items;
+	unsigned class;  /* of the item before */
+	struct pf_key last;
+	bool any;
+};
+
+struct pf_key_text pf_check_key_text(struct pf_key key)
+{
+	struct pf_key_text t;
+	unsigned long long object = pf_key_object(key), offset = pf_key_offset(key);
+	if (!pf_key_cmp(key, PF_KEY_MAX))
+		snprintf(t.text, sizeof(t.text), "the end");
+	else if (pf_key_class(key) == PF_CLASS_INODE)
+		snprintf(t.text, sizeof(t.text), "inode %llu", object);
+	else if (pf_key_class(key) == PF_CLASS_DIR)
+		snprintf(t.text, sizeof(t.text), "directory %llu", object);
+	else if (pf_key_class(key) == PF_CLASS_EXTENT)
+		snprintf(t.text, sizeof(t.text), "data %llu at block %llu", object, offset);
+	else
+		snprintf(t.text, sizeof(t.text), "class %u, object %llu", pf_key_class(key), object);
+	return t;
+}
+
+static int see_node(void *arg, const struct pf_walk_node *node)
+{
+	struct pass *p = arg;
+	struct pf_checker *c = p->items.c;
+	pf_addr first;
+	int nr_twice = pf_blockmap_mark(c->map, node->ptr.addr[0], PF_NODE_BLOCKS, &first);
+	if (nr_twice < 0)
+		return nr_twice;
+	if (nr_twice) {
+		struct pf_where place = pf_check_place(c->set, first);
+		pf_check_report(c, PF_PROBLEM_BLOCK_TWICE, "%s, also by a tree node", place.text);
+	}
+	c->seen_counters.node_blocks += PF_NODE_BLOCKS;
+	c->result->node_blocks += PF_NODE_BLOCKS;
+	if (node->level)
+		return 0;
+	return pf_check_progress(c, "tree", c->seen_counters.node_blocks, c->super->counters.node_blocks);
+}
+
+static int see_bad(void *arg, const struct pf_walk_node *node, int err)
+{
+	struct pass *p = arg;
+	struct pf_checker *c = p->items.c;
+	struct pf_where place = pf_check_place(c->set, node->ptr.addr[0]);
+	struct pf_key_text from = pf_check_key_text(node->lower), to = pf_check_key_text(node->upper);
+	bool reachable = pf_set_addr_valid(c->set, node->ptr.addr[0], PF_NODE_BLOCKS);
+	pf_check_report(c, reachable ? PF_PROBLEM_NODE_DAMAGED : PF_PROBLEM_NODE_ADDRESS,
+			"%s, level %u: %s; what it held from %s to %s is lost", place.text, node->level,
+			pf_strerror(err), from.text, to.text);
+	c->blocks_known = false;
+	c->items_known = false;
+	if (!reachable)
+		return 0;
+	/* the block is in use, whatever it holds */
+	pf_addr first;
+	int ret = pf_blockmap_mark(c->map, node->ptr.addr[0], PF_NODE_BLOCKS, &first);
+	return ret < 0 ? ret : 0;
+}
+
+static int leave_class(struct pass *p, unsigned class)
+{
+	int err = 0;
+	if (p->class == PF_CLASS_INODE && class > PF_CLASS_INODE) {
+		err = pf_check_inode_done(&p->items);
+		if (!err)
+			err = pf_check_ranges_seal(&p->items);
+	}
+	p->class = class;
+	return err;
+}
+
+static int see_item(void *arg, const struct pf_walk_item *item)
+{
+	struct pass *p = arg;
+	struct pf_checker *c = p->items.c;
+	unsigned class = pf_key_class(item->key), type = pf_key_type(item->key);
+	if (p->any && pf_key_cmp(item->key, p->last) <= 0) { /* the nodes vouch for their ranges; here for the walk */
+		pf_check_report(c, PF_PROBLEM_NODE_DAMAGED, "items out of order between two nodes");
+		return 0;
+	}
+	p->any = true;
+	p->last = item->key;
+	int err = class != p->class ? leave_class(p, class) : 0;
+	if (err)
+		return err;
+	if (class == PF_CLASS_INODE)
+		return pf_check_inode_item(&p->items, item);
+	if (class == PF_CLASS_EXTENT)
+		return pf_check_extent_item(&p->items, item);
+	if (class != PF_CLASS_DIR || (type != PF_TYPE_HASH && type != PF_TYPE_NAME)) {
+		struct pf_key_text text = pf_check_key_text(item->key);
+		pf_check_report(c, PF_PROBLEM_ITEM_UNKNOWN, "%s, type %u", text.text, type);
+	}
+	return 0;
+}
+
+int pf_check_tree(struct pf_checker *c)
+{
+	static const struct pf_walk_ops ops = { .node = see_node, .item = see_item, .bad = see_bad };
+	struct pass p = { .items.c = c };
+	int err = pf_walk_tree(c->set, c->super, PF_KEY_MIN, PF_KEY_MAX, &ops, &p);
+	if (!err)
+		err = leave_class(&p, UINT32_MAX);
+	if (!err)
+		err = pf_check_extent_done(&p.items);
+	return err;
+}
