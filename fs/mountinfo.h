@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: what /proc/self/mountinfo says about one directory, and the checks around mount points that must work although
+ * the filesystem on it is dead.
+ *
+ * Uses: nothing.
+ */
+#ifndef FS_MOUNTINFO_H
+#define FS_MOUNTINFO_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#define FS_TYPE "fuse.poolfs"
+
+struct mountinfo {
+	unsigned major, minor;
+	char type[64];
+	char source[PATH_MAX];
+	bool super_read_only;
+};
+
+/* The absolute path of @dir without symbolic links. Works on a dead mount point, which realpath(3) cannot look at. Returns 0
+ * or -errno. @out has PATH_MAX bytes. */
+int mountinfo_canonical(const char *dir, char *out);
+
+/* The topmost mount on @path (canonical). Returns 0, -ENOENT (nothing is mounted there) or -errno. */
+int mountinfo_find(const char *path, struct mountinfo *out);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Requests about attributes of inodes and of the whole filesystem. */
+#include "acl.h"
+#include "ops.h"
+#include "transport.h"
+
+#include <sys/statvfs.h>
+
+void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct pf_attr attr;
+	struct stat st;
+	(void)fi;
+	int err = pf_getattr(pool_of(req), ino, &attr);
+	if (err) {
+		reply_code(req, err);
+		return;
+	}
+	attr_to_stat(&attr, &st);
+	fuse_reply_attr(req, &st, CACHE_SECONDS);
+}
+
+static unsigned engine_mask(int to_set)
+{
+	unsigned mask = 0;
+	if (to_set & FUSE_SET_ATTR_MODE)
+		mask |= PF_ATTR_MODE;
+	if (to_set & FUSE_SET_ATTR_UID)
+		mask |= PF_ATTR_UID;
+	if (to_set & FUSE_SET_ATTR_GID)
+		mask |= PF_ATTR_GID;
+	if (to_set & FUSE_SET_ATTR_SIZE)
+		mask |= PF_ATTR_SIZE;
+	/* the kernel says both "set" and "to now" */
+	if (to_set & FUSE_SET_ATTR_ATIME_NOW)
+		mask |= PF_ATTR_ATIME_NOW;
+	else if (to_set & FUSE_SET_ATTR_ATIME)
+		mask |= PF_ATTR_ATIME;
+	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
+		mask |= PF_ATTR_MTIME_NOW;
+	else if (to_set & FUSE_SET_ATTR_MTIME)
+		mask |= PF_ATTR_MTIME;
+	if (to_set & FUSE_SET_ATTR_CTIME)
+		mask |= PF_ATTR_CTIME;
+	return mask;
+}
+
+/* KILLPRIV_V2: the kernel leaves it to us to clear set-id bits. libfuse hides its flag. */
+static bool kill_suidgid(void)
+{
+	const struct fuse_in_header *in = transport_request();
+	const struct fuse_setattr_in *arg = (const void *)(in + 1);
+	return arg->valid & FATTR_KILL_SUIDGID;
+}
+
+/* chmod(2) changes the access list too, which the kernel leaves to us. */
+static int chmod_acl(struct pf_pool *pool, uint64_t ino, mode_t mode)
+{
+	size_t cap;
+	void *acl = transport_scratch(&cap);
+	int64_t len = pf_getxattr(pool, ino, ACL_ACCESS_NAME, acl, ACL_MAX_BYTES);
+	if (len == -ENODATA)
+		return 0;
+	if (len < 0)
+		return (int)len;
+	if (!acl_valid(acl, (size_t)len))
+		return -EIO;
+	acl_chmod(acl, (size_t)len, mode);
+	return pf_setxattr(pool, ino, ACL_ACCESS_NAME, acl, (size_t)len, 0);
+}
+
+/* What an attribute change does to the extended attributes of the inode, done before it: a failure has then changed nothing
+ * that a mode or an owner would contradict. */
+static int adjust_xattrs(struct pf_pool *pool, uint64_t ino, unsigned mask, mode_t mode)
+{
+	struct pf_attr attr;
+	if (!(mask & (PF_ATTR_MODE | PF_ATTR_SIZE | PF_ATTR_UID | PF_ATTR_GID)))
+		return 0;
+	int err = pf_getattr(pool, ino, &attr);
+	if (err || !attr.has_xattr)
+		return err;
+	/* capabilities go with every truncation and change of owner, also root's, whose set-id bits stay */
+	if (mask & (PF_ATTR_SIZE | PF_ATTR_UID | PF_ATTR_GID)) {
+		err = pf_removexattr(pool, ino, "security.capability");
+		if (err && err != -ENODATA)
+			return err;
+	}
+	return mask & PF_ATTR_MODE ? chmod_acl(pool, ino, mode) : 0;
+}
+
+void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, struct fuse_file_info *fi)
+{
+	struct pf_pool *pool = pool_of(req);
+	unsigned mask = engine_mask(to_set);
+	struct pf_attr out;
+	(void)fi;
+	struct pf_attr in = {
+		.mode = st->st_mode & 07777,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+		.size_bytes = (uint64_t)st->st_size,
+		.atime = st->st_atim,
+		.mtime = st->st_mtim,
+		.ctime = st->st_ctim,
+	};
+	if (kill_suidgid())
+		mask |= PF_ATTR_KILL_SUIDGID;
+	int err = adjust_xattrs(pool, ino, mask, in.mode);
+	if (!err)
+		err = pf_setattr(pool, ino, mask, &in, &out);
+	if (err) {
+		reply_code(req, err);
+		return;
+	}
+	struct stat now;
+	attr_to_stat(&out, &now);
+	fuse_reply_attr(req, &now, CACHE_SECONDS);
+}
+
+void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct pf_statfs s;
+	(void)ino;
+	pf_pool_statfs(pool_of(req), &s);
+	/* inodes are made as needed: what limits them is space */
+	struct statvfs out = {
+		.f_bsize = PF_BLOCK_SIZE,
+		.f_frsize = PF_BLOCK_SIZE,
+		.f_blocks = s.total_blocks,
+		.f_bfree = s.free_blocks,
+		.f_bavail = s.avail_blocks,
+		.f_files = s.nr_inodes + s.avail_blocks,
+		.f_ffree = s.avail_blocks,
+		.f_favail = s.avail_blocks,
+		.f_namemax = PF_MAX_NAME_BYTES,
+	};
+	fuse_reply_statfs(req, &out);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: the worker threads between /dev/fuse and libfuse's decoder. A loop of our own because libfuse's gives neither
+ * page-aligned write payloads nor the raw request, and answers INIT without flags that we need.
+ *
+ * Invariants
+ *   I1  The payload of a WRITE request lies at a page boundary.
+ *   I2  Nothing on the path of a request maps memory: each worker has its buffers before the first request comes.
+ *   I3  A request is answered by the worker that read it, before that worker reads another; or by another thread, on the
+ *       descriptor that the request came from (ops_seek.c).
+ *   I4  At most 'threads' workers at a time hold a token, which is needed to read a request. A worker that will wait for a
+ *       disk while nobody else is reading lets its token go, so that a spare worker reads on: few threads for speed, as
+ *       many as needed for requests that wait.
+ *   I5  Only flags that the kernel offered are added to the answer to INIT.
+ *
+ * Uses: libfuse.
+ */
+#ifndef FS_TRANSPORT_H
+#define FS_TRANSPORT_H
+
+#include "fuse_api.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct transport;
+
+/* Requests that libfuse cannot decode. Returns true when it has answered @in. */
+typedef bool transport_raw_fn(void *arg, const struct fuse_in_header *in);
+
+/* Starts the workers on a mounted session. @arg is what @raw gets. */
+int transport_start(struct fuse_session *se, unsigned nr_threads, transport_raw_fn *raw, void *arg, struct transport **out);
+
+/* Readable when something happened: INIT was answered, or the workers have ended. */
+int transport_event_fd(const struct transport *t);
+bool transport_ready(struct transport *t); /* INIT was answered */
+bool transport_ended(struct transport *t); /* the kernel has let go of the connection, or it failed */
+
+/* Called now and then: gives a spare worker a token when all that hold one seem stuck. */
+void transport_tick(struct transport *t);
+
+/* Ends the workers and waits for them. */
+void transport_stop(struct transport *t);
+void transport_free(struct transport *t);
+
+/* -- for handlers, in a worker --------------------------------------------------------------------------------------- */
+const struct fuse_in_header *transport_request(void);
+/* Preallocated and page-aligned; the handler's own until it returns. */
+void *transport_scratch(size_t *cap);
+/* fuse_setxattr_in.setxattr_flags of the current SETXATTR. */
+uint32_t transport_setxattr_flags(void);
+/* To answer a request in another thread: what the first returns in the worker, the second is given there. */
+int transport_reply_fd(void);
+void transport_set_reply_fd(int fd);
+/* The answer to a raw request. */
+int transport_reply(uint64_t unique, int err, const void *data, size_t len);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: unmounting, by root and by ordinary users.
+ *
+ * Uses: nothing.
+ */
+#ifndef FS_UNMOUNT_H
+#define FS_UNMOUNT_H
+
+enum unmount_flags {
+	UNMOUNT_LAZY = 1,  /* out of the tree now, gone when nobody uses it any more */
+	UNMOUNT_FORCE = 2, /* requests that are waiting fail */
+};
+
+/* umount2(2), or fusermount3(1) for who may not call that. Returns 0 or -errno; whatever fusermount3 cannot do is -EBUSY after
+ * it has printed why. */
+int unmount_path(const char *path, int flags);
+
+#endif
