@@ -47,13 +47,14 @@ bool cli_parse_size(const char *text, uint64_t *bytes)
 	uint64_t factor = unit_factor(end), result;
 	if (!factor || __builtin_mul_overflow(whole, factor, &result))
 		return false;
-	/* Digit by digit in integers: "0.1G" is the same on every machine. */
-	uint64_t part = factor;
-	for (; fraction && fraction < end && isdigit((unsigned char)*fraction); fraction++) {
-		part /= 10;
-		if (__builtin_add_overflow(result, part * (uint64_t)(*fraction - '0'), &result))
-			return false;
+	/* In integers: "0.1G" is the same on every machine. More digits than 18 change nothing. */
+	unsigned __int128 part = 0, scale = 1;
+	for (unsigned n = 0; n < 18 && fraction && isdigit((unsigned char)*fraction); n++, fraction++) {
+		part = part * 10 + (unsigned)(*fraction - '0');
+		scale *= 10;
 	}
+	if (__builtin_add_overflow(result, (uint64_t)(part * factor / scale), &result))
+		return false;
 	*bytes = result;
 	return true;
 }

@@ -65,7 +65,7 @@ static void super_text(const struct pf_super *s)
 	const struct pf_counters *c = &s->counters;
 	printf("  pool         %s label \"", cli_uuid(a, s->pool_uuid));
 	cli_print_name(stdout, s->label);
-	printf("\"\n  this member  %u of %u, %s\n", s->member_id, s->nr_members, cli_uuid(a, s->member_uuid));
+	printf("\"\n  this member  id %u of %u, %s\n", s->member_id, s->nr_members, cli_uuid(a, s->member_uuid));
 	printf("  version      %u, placement %u, flags 0x%jx%s\n", s->version, s->placement, (uintmax_t)s->flags,
 	       s->flags & PF_SUPER_CLEAN ? " clean" : "");
 	features_text(&s->features);

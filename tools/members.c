@@ -85,7 +85,7 @@ static int take_found(struct members *m, const struct candidate *found)
 			continue;
 		if (c->rival) {
 			cli_message("%s and %s are both member %u of the pool: name the one that you mean", c->entry->path,
-				    c->rival->path, id);
+				    c->rival->path, id + 1);
 			return -PF_EMEMBER_TWICE;
 		}
 		int err = append(m, c->entry->path);

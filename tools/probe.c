@@ -124,7 +124,7 @@ int probe_poolfs(struct pf_io *io, char text[PROBE_TEXT])
 		snprintf(text, PROBE_TEXT, "damaged superblocks of a poolfs member");
 	else
 		snprintf(text, PROBE_TEXT, "member %u of %u of the poolfs pool %s%s%s%s, last written %s",
-			 super.member_id, super.nr_members, super.label[0] ? "\"" : "", super.label,
+			 super.member_id + 1, super.nr_members, super.label[0] ? "\"" : "", super.label,
 			 super.label[0] ? "\" " : "", cli_uuid(uuid, super.pool_uuid), cli_time(when, super.written_ns));
 	return 1;
 }

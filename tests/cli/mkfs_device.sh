@@ -41,7 +41,7 @@ refuses 1 "$disk.*(image file|version 1)" "$MKFS" -f --format-version 1 one.img 
 accepts "$MKFS" -f -L dev "$disk"
 expect_err "overwriting an existing filesystem \\(ext4\\)"
 [ -z "$(blkid -p -o value -s TYPE "$disk")" ] || fail "the ext4 signature is still there"
-refuses 1 "$disk: contains member 0 of 1 of the poolfs pool \"dev\"" "$MKFS" "$disk"
+refuses 1 "$disk: contains member 1 of 1 of the poolfs pool \"dev\"" "$MKFS" "$disk"
 accepts "$FSCK" -n "$disk"
 accepts "$POOLFS" status --json "$disk"
 json 'j["members"][0]["kind"] == "block"'

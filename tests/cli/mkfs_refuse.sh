@@ -90,12 +90,12 @@ fi
 # -- our own
 pool_options=(-L home -U 01234567-89ab-cdef-0123-456789abcdef)
 pool ours.img ours2.img
-refuses 1 'ours2.img: contains member 1 of 2 of the poolfs pool "home" 01234567-89ab-cdef-0123-456789abcdef, last written 20.*-f' \
+refuses 1 'ours2.img: contains member 2 of 2 of the poolfs pool "home" 01234567-89ab-cdef-0123-456789abcdef, last written 20.*-f' \
 	"$MKFS" ours2.img
 # By the backup ring alone, and when nothing of it verifies any more.
 cp --sparse=always ours.img back.img
 dd if=/dev/zero of=back.img bs=64K seek=1 count=8 conv=notrunc status=none
-refuses 1 'back.img: contains member 0 of 2 of the poolfs pool' "$MKFS" back.img
+refuses 1 'back.img: contains member 1 of 2 of the poolfs pool' "$MKFS" back.img
 
 # -- in use, also with -f
 flock a.img sleep 60 &

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# poolfs upgrade: one version at a time and all at once; refused when it cannot be, with nothing changed.
+. "$(dirname "$0")/functions.sh"
+pool_options=(--format-version 1)
+pool a.img b.img
+accepts "$FILL" a.img b.img -- mkdir /d write /d/f 1500000 write /d/gone 2000000 rm /d/gone
+mkdir old
+cp --sparse=always a.img b.img old
+
+# -- nothing is written by -n
+before=$(fingerprint)
+accepts "$POOLFS" upgrade -n a.img
+expect_out 'would be upgraded from format version 1 to 5'
+[ "$before" = "$(fingerprint)" ] || fail "-n wrote something"
+
+# -- one at a time
+for version in 2 3 4 5; do
+	accepts "$POOLFS" upgrade --to $version b.img
+	expect_out "upgraded from format version $((version - 1)) to $version"
+	expect_silent
+	accepts "$POOLFS" status --json a.img
+	json "j['version'] == $version and j['clean']"
+	accepts "$FSCK" -n a.img b.img
+	accepts "$FILL" a.img b.img -- write "/d/at-$version" 70000
+	accepts "$FSCK" -n a.img b.img
+done
+accepts "$POOLFS" upgrade a.img
+expect_out 'has format version 5 already'
+refuses 8 'has format version 5; it cannot go back to 4' "$POOLFS" upgrade --to 4 a.img
+
+# -- all at once; the space of what was deleted before version 4 comes back
+cp --sparse=always old/*.img .
+accepts "$POOLFS" status --json a.img
+used_before=$(python3 -c 'import json; j = json.load(open(".out")); print(j["size_bytes"] - j["free_bytes"])')
+accepts "$POOLFS" upgrade -q a.img b.img
+[ ! -s .out ] || fail "-q prints something"
+accepts "$POOLFS" status --json a.img
+json "j['size_bytes'] - j['free_bytes'] <= $used_before - 1900000"
+accepts "$FSCK" -n a.img
+accepts "$POOLFS" scrub a.img
+expect_out 'filled in'
+
+# -- not clean
+cp --sparse=always old/*.img .
+accepts "$FILL" a.img b.img -- write /d/h 4096 sync crash
+refuses 8 'was not unmounted cleanly; nothing was changed. Check it first: fsck.poolfs' "$POOLFS" upgrade a.img
+accepts "$FSCK" -y a.img
+accepts "$FILL" a.img b.img --
+accepts "$POOLFS" upgrade a.img
+finish
