@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/explorer.h"
+
+#include "ondisk/ondisk.h"
+
+#include <stdlib.h>
+
+/* -- names ---------------------------------------------------------------------------------------------------------- */
+void explore_name(const struct explore_id *id, char *buf, size_t cap)
+{
+	const struct workload_config *r = &id->run;
+	int n = snprintf(buf, cap, "v%u:m%u:p%s:seed%ju:ops%u:size%ju:profile%d:break%x:cut%zu:sub%u", r->pool.version,
+			 r->pool.nr_members, r->pool.placement == PF_PLACE_FILE ? "file" : "stripe", (uintmax_t)r->pool.seed,
+			 r->nr_ops, (uintmax_t)r->pool.size_bytes >> 20, r->profile, r->pool.break_rules, id->cut, id->sub);
+	if (id->again && n > 0 && (size_t)n < cap)
+		say(buf + n, cap - (size_t)n, ":recut%zu:resub%u", id->recut, id->resub);
+}
+
+bool explore_parse(const char *text, struct explore_id *id)
+{
+	char place[8] = "";
+	uintmax_t seed, size;
+	struct workload_config *r = &id->run;
+	int n = 0;
+	memset(id, 0, sizeof(*id));
+	if (sscanf(text, "v%u:m%u:p%6[a-z]:seed%ju:ops%u:size%ju:profile%d:break%x:cut%zu:sub%u%n", &r->pool.version,
+		   &r->pool.nr_members, place, &seed, &r->nr_ops, &size, &r->profile, &r->pool.break_rules, &id->cut, &id->sub,
+		   &n) != 10 || !n)
+		return false;
+	r->pool.seed = seed;
+	r->pool.size_bytes = size << 20;
+	r->pool.placement = strcmp(place, "stripe") ? PF_PLACE_FILE : PF_PLACE_STRIPE;
+	if (text[n])
+		id->again = sscanf(text + n, ":recut%zu:resub%u", &id->recut, &id->resub) == 2;
+	return id->again || !text[n];
+}
+
+/* -- which writes survive ------------------------------------------------------------------------------------------- */
+static bool is_super(const struct sim_event *event)
+{
+	struct le64 magic;
+	if (event->op != SIM_WRITE || event->len_bytes != PF_BLOCK_SIZE)
+		return false;
+	memcpy(&magic, event->data, sizeof(magic));
+	return pf_get64(magic) == PF_SUPER_MAGIC;
+}
+
+struct chooser {
+	struct simworld *world;
+	const size_t *events;
+	struct sim_fate *fates;
+	size_t nr;
+	struct rng rng;
+};
+
+static void all(struct chooser *c, enum sim_fate_kind kind)
+{
+	for (size_t k = 0; k < c->nr; k++)
+		c->fates[k] = (struct sim_fate){ .kind = kind };
+}
+
+static void all_but_one(struct chooser *c, enum sim_fate_kind others, enum sim_fate_kind one)
+{
+	all(c, others);
+	size_t k = (size_t)rng_below(&c->rng, c->nr);
+	c->fates[k].kind = one;
+	c->fates[k].arg = rng_below(&c->rng, simworld_event(c->world, c->events[k])->len_bytes);
+}
+
+/* Every write of one disk, and nothing (or all) of the others. */
+static void one_disk(struct chooser *c, bool kept)
+{
+	unsigned disk = (unsigned)rng_below(&c->rng, simworld_nr_disks(c->world));
+	for (size_t k = 0; k < c->nr; k++)
+		c->fates[k].kind = (simworld_event(c->world, c->events[k])->disk == disk) == kept ? SIM_KEPT : SIM_LOST;
+}
+
+static void only_supers(struct chooser *c, bool kept)
+{
+	for (size_t k = 0; k < c->nr; k++)
+		c->fates[k].kind = is_super(simworld_event(c->world, c->events[k])) == kept ? SIM_KEPT : SIM_LOST;
+}
+
+/* All up to some point in time, or all from there on. */
+static void one_side(struct chooser *c, bool early)
+{
+	size_t at = (size_t)rng_below(&c->rng, c->nr + 1);
+	for (size_t k = 0; k < c->nr; k++)
+		c->fates[k].kind = (k < at) == early ? SIM_KEPT : SIM_LOST;
+}
+
+static void choose(struct chooser *c, unsigned sub)
+{
+	all(c, sub ? SIM_KEPT : SIM_LOST);
+	if (sub < 2 || !c->nr)
+		return;
+	switch (sub == 2 ? 4 : rng_below(&c->rng, 12)) {
+	case 0: all_but_one(c, SIM_KEPT, SIM_LOST); break;
+	case 1: all_but_one(c, SIM_LOST, SIM_KEPT); break;
+	case 2: all_but_one(c, SIM_KEPT, SIM_TORN_HEAD); break;
+	case 3: all_but_one(c, rng_one_in(&c->rng, 2) ? SIM_KEPT : SIM_LOST, SIM_TORN_ANY); break;
+	case 4: only_supers(c, true); break;
+	case 5: only_supers(c, false); break;
+	case 6: one_disk(c, true); break;
+	case 7: one_disk(c, false); break;
+	case 8: one_side(c, true); break;
+	case 9: one_side(c, false); break;
+	default: sim_fates_seeded(rng_next(&c->rng), c->fates, c->nr); break;
+	}
+}
+
+static struct simworld *crash(struct simworld *world, size_t cut, unsigned sub, uint64_t seed)
+{
+	size_t nr = simworld_pending(world, cut, NULL, 0);
+	size_t *events = calloc(nr + 1, sizeof(*events));
+	struct chooser c = { .world = world, .events = events, .nr = nr };
+	c.fates = calloc(nr + 1, sizeof(*c.fates));
+	c.rng.state = rng_mix(seed ^ rng_mix(cut) ^ sub);
+	simworld_pending(world, cut, events, nr);
+	choose(&c, sub);
+	struct simworld *crashed = simworld_crash(world, cut, c.fates);
+	free(c.fates);
+	free(events);
+	return crashed;
+}
+
+/* -- one state ------------------------------------------------------------------------------------------------------ */
+/* Opens the crashed world and compares. Records what the recovery writes. */
+static int recover(struct explorer *e, const struct explore_id *id, struct simpool *s, char *why, size_t cap)
+{
+	s->env.now_ns = e->w.s->env.now_ns;
+	simworld_record(s->world);
+	if (simpool_open(s, false, why, cap))
+		return -1;
+	struct model *got = model_new();
+	int err = model_load(s->pool, got, why, cap);
+	if (!err)
+		err = oracle_judge(e->w.oracle, id->cut, got, why, cap);
+	model_free(got);
+	if (!err)
+		err = simpool_close(s, why, cap);
+	if (!err)
+		err = simpool_check(s, why, cap);
+	return err;
+}
+
+static struct simpool *adopt(struct explorer *e, const struct explore_id *id, struct simworld *world)
+{
+	struct simpool_config config = id->run.pool;
+	config.seed = rng_mix(config.seed ^ id->cut) ^ id->sub;
+	config.break_rules = 0;
+	config.verbose = e->verbose;
+	return simpool_adopt(&config, world);
+}
+
+int explorer_state(struct explorer *e, const struct explore_id *id, char *why, size_t cap)
+{
+	struct simworld *world = crash(e->w.s->world, id->cut, id->sub, id->run.pool.seed);
+	struct simpool *s = adopt(e, id, world);
+	int err = recover(e, id, s, why, cap);
+	if (id->again && !err) {
+		size_t len = simworld_log_len(s->world);
+		struct simworld *twice = crash(s->world, id->recut < len ? id->recut : len, id->resub, id->run.pool.seed + id->cut);
+		simpool_free(s);
+		s = adopt(e, id, twice);
+		err = recover(e, id, s, why, cap);
+	}
+	simpool_free(s);
+	return err;
+}
+
+/* -- many states ---------------------------------------------------------------------------------------------------- */
+int explorer_run(struct explorer *e, const struct workload_config *config)
+{
+	memset(e, 0, sizeof(*e));
+	e->max_bad = 5;
+	int err = workload_run(&e->w, config);
+	if (err) {
+		struct explore_id id = { .run = *config };
+		char name[300];
+		explore_name(&id, name, sizeof(name));
+		say(e->first_bad, sizeof(e->first_bad), "%s: the run itself: %s", name, e->w.why);
+		e->nr_bad++;
+	}
+	return err;
+}
+
+void explorer_free(struct explorer *e)
+{
+	workload_free(&e->w);
+}
+
+static void try_state(struct explorer *e, const struct explore_id *id)
+{
+	char why[2000] = "", name[300];
+	e->nr_states++;
+	e->nr_again += id->again;
+	if (!explorer_state(e, id, why, sizeof(why)))
+		return;
+	explore_name(id, name, sizeof(name));
+	if (!e->nr_bad++)
+		say(e->first_bad, sizeof(e->first_bad), "%s: %s", name, why);
+	if (!e->quiet) {
+		printf("FAIL: %s: %s\nrepeat with: test_crash --replay %s\n", name, why, name);
+		fflush(stdout);
+	}
+}
+
+/* Flushes and superblocks are where the order matters: cuts beside them are taken more often than others. */
+static bool interesting(struct simworld *world, size_t at)
+{
+	const struct sim_event *event = simworld_event(world, at);
+	return event->op == SIM_FLUSH || is_super(event);
+}
+
+void explorer_states(struct explorer *e, uint64_t nr_states)
+{
+	struct simworld *world = e->w.s->world;
+	size_t len = simworld_log_len(world), nr_marks = 0;
+	struct rng rng = { .state = rng_mix(e->w.config.pool.seed ^ UINT64_C(0x637574)) };
+	size_t *marks = calloc(len + 1, sizeof(*marks));
+	for (size_t k = 0; k < len; k++) {
+		if (interesting(world, k))
+			marks[nr_marks++] = k;
+	}
+	/* ascending cuts: each builds on the one before */
+	uint64_t per_cut = 4, nr_cuts = nr_states / per_cut + 1;
+	for (uint64_t k = 0; k < nr_cuts && e->nr_bad < e->max_bad; k++) {
+		struct explore_id id = { .run = e->w.config };
+		size_t from = (size_t)(len * k / nr_cuts), to = (size_t)(len * (k + 1) / nr_cuts) + 1;
+		id.cut = from + (size_t)rng_below(&rng, to - from);
+		if (nr_marks && !rng_one_in(&rng, 4))
+			id.cut = marks[nr_marks * k / nr_cuts] + (size_t)rng_below(&rng, 2);
+		for (unsigned n = 0; n < per_cut && e->nr_bad < e->max_bad; n++) {
+			id.sub = n < 1 ? (unsigned)rng_below(&rng, 3) : 3 + (unsigned)rng_below(&rng, 1000);
+			id.again = rng_one_in(&rng, 6);
+			id.recut = id.again ? (size_t)rng_below(&rng, 40) : 0;
+			id.resub = id.again ? (unsigned)rng_below(&rng, 60) : 0;
+			try_state(e, &id);
+		}
+	}
+	free(marks);
+}

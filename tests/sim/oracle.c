@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/oracle.h"
+
+#include "model/testenv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct point {
+	size_t begin, end;
+	struct model *after;
+	uint64_t hash_names;
+	bool synced_all;
+	uint64_t synced_ino;
+	char text[160];
+};
+
+struct oracle {
+	struct point *points;
+	size_t nr, cap;
+	struct oracle_stats stats;
+};
+
+struct oracle *oracle_new(struct model *fresh)
+{
+	struct oracle *o = calloc(1, sizeof(*o));
+	oracle_add(o, 0, 0, fresh, true, 0, "mkfs");
+	return o;
+}
+
+void oracle_free(struct oracle *o)
+{
+	if (!o)
+		return;
+	for (size_t k = 0; k < o->nr; k++)
+		model_free(o->points[k].after);
+	free(o->points);
+	free(o);
+}
+
+void oracle_add(struct oracle *o, size_t log_begin, size_t log_end, struct model *after, bool synced_all, uint64_t synced_ino,
+		const char *text)
+{
+	if (o->nr == o->cap) {
+		o->cap = o->cap ? 2 * o->cap : 256;
+		o->points = realloc(o->points, o->cap * sizeof(*o->points));
+	}
+	struct point *p = &o->points[o->nr++];
+	*p = (struct point){ .begin = log_begin, .end = log_end, .synced_all = synced_all, .synced_ino = synced_ino };
+	say(p->text, sizeof(p->text), "%.*s", (int)sizeof(p->text) - 1, text);
+	/* hashes are kept in the inodes: computed once, before they are shared */
+	p->hash_names = model_hash_names(after);
+	for (size_t k = 0; k < after->nr; k++) {
+		if (model_is_file(after->slots[k].inode))
+			model_hash_content(after->slots[k].inode);
+	}
+	p->after = model_snapshot(after);
+}
+
+void oracle_stats(const struct oracle *o, struct oracle_stats *out)
+{
+	*out = o->stats;
+}
+
+/* Last state that can have left a trace (I2). */
+static size_t last_point(const struct oracle *o, size_t cut)
+{
+	size_t last = 0;
+	for (size_t k = 1; k < o->nr && o->points[k].begin < cut; k++)
+		last = k;
+	return last;
+}
+
+/* State of the last acknowledgement before the cut, of everything (@ino 0: the namespace) or of one file. */
+static size_t acknowledged(const struct oracle *o, size_t cut, uint64_t ino)
+{
+	for (size_t k = o->nr; k-- > 1;) {
+		const struct point *p = &o->points[k];
+		if (p->end <= cut && (p->synced_all || (p->synced_ino && (!ino || p->synced_ino == ino))))
+			return k;
+	}
+	return 0;
+}
+
+static int judge_names(struct oracle *o, size_t cut, size_t first, size_t last, struct model *got, char *why, size_t cap)
+{
+	uint64_t hash = model_hash_names(got);
+	for (size_t k = last + 1; k-- > first;) {
+		if (o->points[k].hash_names == hash)
+			return 0;
+	}
+	char diff[700] = "no difference found";
+	for (size_t k = 0; k < o->nr; k++) {
+		if (o->points[k].hash_names != hash)
+			continue;
+		model_diff_names(o->points[first].after, got, diff, sizeof(diff));
+		say(why, cap, "cut %zu: names are those of state %zu (after %s), but states %zu (%s) to %zu are allowed: %s", cut, k,
+			 o->points[k].text, first, o->points[first].text, last, diff);
+		return -1;
+	}
+	char diff_last[700] = "no difference found";
+	model_diff_names(o->points[first].after, got, diff, sizeof(diff));
+	model_diff_names(o->points[last].after, got, diff_last, sizeof(diff_last));
+	say(why, cap, "cut %zu: names are of no state; against the acknowledged state %zu (%s): %s; against the last state %zu (%s): %s",
+		 cut, first, o->points[first].text, diff, last, o->points[last].text, diff_last);
+	return -1;
+}
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* Content, and times (each may be of another state of the allowed ones: an inode's times may be written without its data). */
+static int judge_file(struct oracle *o, size_t cut, size_t last, struct model_inode *f, char *why, size_t cap)
+{
+	size_t first = acknowledged(o, cut, f->ino), near = SIZE_MAX;
+	uint64_t hash = model_hash_content(f);
+	bool content = false, times = false;
+	for (size_t k = last + 1; k-- > first && !(content && times);) {
+		struct model_slot *slot = model_slot(o->points[k].after, f->ino);
+		if (!slot)
+			continue;
+		near = near == SIZE_MAX ? k : near;
+		content = content || model_hash_content(slot->inode) == hash;
+		times = times || same_time(slot->inode->mtime, f->mtime);
+	}
+	if (content && times)
+		return 0;
+	if (content) {
+		say(why, cap, "cut %zu: inode %ju has an mtime that it had in no state from %zu to %zu", cut, (uintmax_t)f->ino, first,
+			 last);
+		return -1;
+	}
+	char diff[500] = "it exists in none";
+	if (near != SIZE_MAX)
+		model_diff_content(model_slot(o->points[near].after, f->ino)->inode, f, diff, sizeof(diff));
+	int n = snprintf(why, cap, "cut %zu: inode %ju has a content of no state from %zu (%s) to %zu; against the last: %s", cut,
+			 (uintmax_t)f->ino, first, o->points[first].text, last, diff);
+	for (size_t k = 0; k < o->nr && n >= 0 && (size_t)n < cap; k++) {
+		struct model_slot *slot = model_slot(o->points[k].after, f->ino);
+		if (!slot || model_hash_content(slot->inode) != hash)
+			continue;
+		say(why + n, cap - (size_t)n, " (it is that of state %zu, %s)", k, o->points[k].text);
+		break;
+	}
+	return -1;
+}
+
+static void count_point(struct oracle *o, size_t first, size_t last, struct model *got)
+{
+	uint64_t hash = model_hash_names(got);
+	o->stats.nr_judged++;
+	for (size_t k = last + 1; k-- > first;) {
+		bool same = o->points[k].hash_names == hash;
+		for (size_t i = 0; same && i < got->nr; i++) {
+			struct model_inode *f = got->slots[i].inode;
+			struct model_slot *slot = model_is_file(f) ? model_slot(o->points[k].after, f->ino) : NULL;
+			same = !slot || model_hash_content(slot->inode) == model_hash_content(f);
+		}
+		if (same) {
+			o->stats.nr_single_point++;
+			o->stats.nr_ahead += k > first;
+			return;
+		}
+	}
+}
+
+int oracle_judge(struct oracle *o, size_t cut, struct model *got, char *why, size_t cap)
+{
+	size_t first = acknowledged(o, cut, 0), last = last_point(o, cut);
+	if (last < first)
+		last = first;
+	int err = judge_names(o, cut, first, last, got, why, cap);
+	for (size_t k = 0; !err && k < got->nr; k++) {
+		if (model_is_file(got->slots[k].inode))
+			err = judge_file(o, cut, last, got->slots[k].inode, why, cap);
+	}
+	if (!err)
+		count_point(o, first, last, got);
+	return err;
+}

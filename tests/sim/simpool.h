@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: a whole pool on disks in memory: made, opened, closed, opened again in another order, checked. What the model test,
+ * the explorer, the fault and the bit-flip tests have in common.
+ *
+ * Invariants
+ *   I1  The same configuration gives the same pool, byte for byte.
+ *   I2  In versions 1 and 2 all members have the same size, from 3 on each is smaller than the one before it.
+ *
+ * Uses: simdisk.h, model/testenv.h, poolfs.h.
+ */
+#ifndef PF_TEST_SIMPOOL_H
+#define PF_TEST_SIMPOOL_H
+
+#include "model/testenv.h"
+#include "poolfs.h"
+#include "sim/simdisk.h"
+
+#define SIMPOOL_MAX 4
+
+struct simpool_config {
+	unsigned version;     /* 0: default */
+	unsigned nr_members;  /* 0: 1 */
+	unsigned placement;   /* enum pf_placement */
+	uint64_t size_bytes;  /* of the largest member; 0: 32 MiB */
+	uint64_t seed;
+	uint32_t break_rules; /* enum pf_break, of everything after mkfs */
+	uint64_t cache_bytes; /* 0: 16 MiB */
+	bool verbose;
+};
+
+struct simpool {
+	struct simpool_config config;
+	struct test_env env;
+	struct rng rng; /* order of the members */
+	struct simworld *world;
+	struct pf_pool *pool; /* NULL: closed */
+};
+
+uint64_t simpool_member_bytes(const struct simpool_config *config, unsigned member);
+
+/* Disks, mkfs, open. NULL and @why on failure. */
+struct simpool *simpool_new(const struct simpool_config *config, char *why, size_t cap);
+/* The disks, empty, and an environment only. */
+struct simpool *simpool_bare(const struct simpool_config *config);
+/* The same over the disks of @world, which it takes: a crash state. */
+struct simpool *simpool_adopt(const struct simpool_config *config, struct simworld *world);
+int simpool_mkfs(struct simpool *s, char *why, size_t cap);
+/* Opens with the members in a random order. */
+int simpool_open(struct simpool *s, bool read_only, char *why, size_t cap);
+int simpool_close(struct simpool *s, char *why, size_t cap);
+int simpool_remount(struct simpool *s, char *why, size_t cap);
+/* As after the power went: what is in memory is gone, the disks are as the engine left them. */
+void simpool_abandon(struct simpool *s);
+/* The closed pool by pf_check(): 0 when it finds nothing. */
+int simpool_check(struct simpool *s, char *why, size_t cap);
+void simpool_free(struct simpool *s);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: the crash explorer as a program. Without arguments: a few thousand states of all versions, 1 to 3 members, both
+ * placements, and of mkfs. --states N --seed S: as many as one likes. --replay ID: the one that a failure named. */
+#include "sim/explorer.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static uint64_t nr_states, nr_bad, nr_runs, nr_judged, nr_single, nr_ahead;
+
+static void explore(const struct workload_config *config, uint64_t states)
+{
+	struct explorer e;
+	struct oracle_stats stats;
+	alarm(300);
+	if (explorer_run(&e, config)) {
+		printf("FAIL: %s\n", e.first_bad);
+		nr_bad++;
+	} else {
+		explorer_states(&e, states);
+		oracle_stats(e.w.oracle, &stats);
+		nr_judged += stats.nr_judged;
+		nr_single += stats.nr_single_point;
+		nr_ahead += stats.nr_ahead;
+		nr_states += e.nr_states;
+		nr_bad += e.nr_bad;
+	}
+	nr_runs++;
+	explorer_free(&e);
+	alarm(0);
+}
+
+/* The power fails during mkfs, once over empty disks, once over an older pool: no pool afterwards, or a whole and empty one. */
+static int mkfs_state(struct simpool *s, struct simworld *crashed, char *why, size_t cap)
+{
+	struct simpool *t = simpool_adopt(&s->config, crashed);
+	struct model *got = model_new();
+	int err = 0;
+	if (simpool_open(t, false, why, cap) == 0) {
+		err = model_load(t->pool, got, why, cap);
+		if (!err && got->nr != 1) {
+			say(why, cap, "not empty");
+			err = -1;
+		}
+		if (!err)
+			err = simpool_close(t, why, cap);
+		if (!err)
+			err = simpool_check(t, why, cap);
+	}
+	model_free(got);
+	simpool_free(t);
+	return err;
+}
+
+static void explore_mkfs(unsigned version, unsigned nr_members)
+{
+	struct simpool_config config = { .version = version, .nr_members = nr_members, .size_bytes = UINT64_C(16) << 20, .seed = 1 };
+	struct simpool *s = simpool_bare(&config);
+	char why[1200];
+	for (unsigned round = 0; round < 2; round++) {
+		simworld_record(s->world);
+		if (simpool_mkfs(s, why, sizeof(why))) {
+			printf("FAIL: %s\n", why);
+			nr_bad++;
+			break;
+		}
+		size_t len = simworld_log_len(s->world);
+		for (size_t cut = 0; cut <= len; cut++) {
+			size_t nr = simworld_pending(s->world, cut, NULL, 0);
+			struct sim_fate *fates = calloc(nr + 1, sizeof(*fates));
+			for (unsigned sub = 0; sub < 4; sub++) {
+				for (size_t k = 0; k < nr; k++)
+					fates[k] = (struct sim_fate){ .kind = sub ? SIM_KEPT : SIM_LOST };
+				if (sub > 1)
+					sim_fates_seeded(cut * 4 + sub, fates, nr);
+				nr_states++;
+				if (mkfs_state(s, simworld_crash(s->world, cut, fates), why, sizeof(why))) {
+					printf("FAIL: mkfs of version %u, %u members, round %u, cut %zu, sub %u: %s\n", version, nr_members,
+					       round, cut, sub, why);
+					nr_bad++;
+				}
+			}
+			free(fates);
+		}
+	}
+	simpool_free(s);
+}
+
+static int replay(const char *text)
+{
+	struct explore_id id;
+	struct explorer e;
+	char why[2500] = "";
+	if (!explore_parse(text, &id)) {
+		fprintf(stderr, "test_crash: '%s' is no name of a state\n", text);
+		return EXIT_FAILURE;
+	}
+	id.run.trace = true;
+	int err = explorer_run(&e, &id.run);
+	e.verbose = true;
+	if (err)
+		say(why, sizeof(why), "%s", e.first_bad);
+	else
+		err = explorer_state(&e, &id, why, sizeof(why));
+	printf("%s: %s\n", err ? "FAIL" : "good", err ? why : "the promise is kept");
+	explorer_free(&e);
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static void on_alarm(int sig)
+{
+	static const char text[] = "FAIL: hangs\n";
+	(void)sig;
+	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
+	abort();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = { { "states", 1, NULL, 'n' }, { "seed", 1, NULL, 's' }, { "replay", 1, NULL, 'r' },
+					       { "ops", 1, NULL, 'o' },	   { NULL, 0, NULL, 0 } };
+	uint64_t want = getenv("POOLFS_TEST_LONG") ? 60000 : 2400, seed = 1;
+	unsigned nr_ops = 160;
+	int c;
+	signal(SIGALRM, on_alarm);
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		switch (c) {
+		case 'n': want = strtoull(optarg, NULL, 0); break;
+		case 's': seed = strtoull(optarg, NULL, 0); break;
+		case 'o': nr_ops = (unsigned)strtoul(optarg, NULL, 0); break;
+		case 'r': return replay(optarg);
+		default:
+			fprintf(stderr, "usage: test_crash [--states N] [--seed S] [--ops N] | --replay ID\n");
+			return EXIT_FAILURE;
+		}
+	}
+	for (unsigned version = 1; version <= PF_VERSION_NEWEST; version += 2)
+		explore_mkfs(version, 2);
+	while (nr_states < want && nr_bad < 10) {
+		/* neighbours in the seed differ in everything */
+		struct workload_config config = {
+			.pool = { .version = (unsigned)(1 + seed % 5), .nr_members = (unsigned)(1 + seed / 5 % 3),
+				  .placement = seed / 15 % 2 ? PF_PLACE_STRIPE : PF_PLACE_FILE, .size_bytes = UINT64_C(16) << 20,
+				  .seed = seed },
+			.nr_ops = nr_ops, .profile = (int)(seed / 2 % WORKLOAD_NR),
+		};
+		explore(&config, 60);
+		seed++;
+	}
+	printf("%ju states of %ju runs: %ju bad; %ju judged, %ju of them at a single point, %ju ahead of the last acknowledgement\n",
+	       (uintmax_t)nr_states, (uintmax_t)nr_runs, (uintmax_t)nr_bad, (uintmax_t)nr_judged, (uintmax_t)nr_single,
+	       (uintmax_t)nr_ahead);
+	return nr_bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: the n-th read, write or flush fails, once or from then on, for n = 1, 2, ... until the run does not get that far. Each
+ * operation succeeds or reports the error; nothing crashes or hangs; on healthy disks afterwards everything acknowledged is there
+ * and the check finds nothing. The same while mounting. */
+#include "model/ops.h"
+#include "sim/oracle.h"
+#include "sim/simpool.h"
+#include "sim/workload.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct trial {
+	unsigned version, nr_members;
+	uint64_t seed;
+	unsigned nr_ops;
+	struct sim_fault fault;
+	bool while_opening;
+};
+
+static uint64_t nr_trials, nr_failed_ops, nr_bad;
+
+static const char *op_text(unsigned ops)
+{
+	return ops == SIM_READ ? "read" : ops == SIM_WRITE ? "write" : "flush";
+}
+
+static void run_ops(struct simpool *s, struct ops *ops, struct oracle *oracle, const struct trial *t, int *err)
+{
+	for (unsigned k = 1; !*err && k <= t->nr_ops; k++) {
+		*err = ops_step(ops);
+		bool done = !*err && ops->result >= 0;
+		char text[1200];
+		say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
+		oracle_add(oracle, k, k, ops->model, done && ops->kind == OP_SYNC, done && ops->kind == OP_FSYNC ? ops->ino : 0, text);
+	}
+	(void)s;
+}
+
+/* On healthy disks: opens, is what it should be, and is clean. */
+static int afterwards(struct simpool *s, struct oracle *oracle, char *why, size_t cap)
+{
+	if (simpool_open(s, false, why, cap))
+		return -1;
+	struct model *got = model_new();
+	int err = model_load(s->pool, got, why, cap);
+	if (!err)
+		err = oracle_judge(oracle, SIZE_MAX, got, why, cap);
+	model_free(got);
+	if (!err)
+		err = simpool_close(s, why, cap);
+	return err ? err : simpool_check(s, why, cap);
+}
+
+/* Returns whether the fault was met. */
+static bool try(const struct trial *t, char *why, size_t cap)
+{
+	struct simpool_config config = { .version = t->version, .nr_members = t->nr_members, .size_bytes = UINT64_C(16) << 20,
+					 .seed = t->seed };
+	struct ops_config ops_config;
+	struct ops ops = { 0 };
+	struct simpool *s = simpool_bare(&config);
+	struct oracle *oracle = NULL;
+	unsigned fault = 0;
+	int err = simpool_mkfs(s, why, cap);
+	workload_ops_config(&ops_config, t->seed, WORKLOAD_MIXED);
+	ops_config.weight[OP_REMOUNT] = 0;
+	ops_config.tolerate_errors = true;
+	if (!err && t->while_opening)
+		fault = simworld_add_fault(s->world, &t->fault);
+	/* an open that fails is an answer too: then it must work on healthy disks */
+	if (!err && simpool_open(s, false, why, cap)) {
+		simworld_fault_hits(s->world, fault);
+		bool met = t->while_opening && simworld_fault_hits(s->world, fault);
+		simworld_clear_faults(s->world);
+		nr_bad += !met;
+		if (met && simpool_open(s, false, why, cap) == 0)
+			why[0] = 0;
+		if (why[0])
+			nr_bad++;
+		if (!why[0] && !simpool_close(s, why, cap) && simpool_check(s, why, cap))
+			nr_bad++;
+		simpool_free(s);
+		return met;
+	}
+	if (!err)
+		err = ops_start(&ops, &ops_config, &s->env, s->pool);
+	if (!err)
+		oracle = oracle_new(ops.model);
+	if (!err && !t->while_opening)
+		fault = simworld_add_fault(s->world, &t->fault);
+	if (!err)
+		run_ops(s, &ops, oracle, t, &err);
+	if (err)
+		say(why, cap, "%s", ops.failure);
+	char ignored[1200];
+	simpool_close(s, ignored, sizeof(ignored));
+	bool met = oracle && simworld_fault_hits(s->world, fault) > 0;
+	simworld_clear_faults(s->world);
+	if (!err)
+		err = afterwards(s, oracle, why, cap);
+	nr_failed_ops += ops.nr_tolerated;
+	nr_bad += err != 0;
+	if (ops.model)
+		ops_finish(&ops);
+	oracle_free(oracle);
+	simpool_free(s);
+	return met;
+}
+
+static void series(struct trial *t, uint64_t density)
+{
+	for (uint64_t n = 0;; n += 1 + n / density) {
+		char why[2500] = "";
+		uint64_t bad = nr_bad;
+		t->fault.skip = n;
+		nr_trials++;
+		alarm(60);
+		bool met = try(t, why, sizeof(why));
+		alarm(0);
+		if (nr_bad > bad) {
+			printf("FAIL: %s\nrepeat with: test_faults --version %u --members %u --seed %ju --op %s --count %ju --errno %d --skip %ju%s\n",
+			       why, t->version, t->nr_members, (uintmax_t)t->seed, op_text(t->fault.ops), (uintmax_t)t->fault.count,
+			       -t->fault.err, (uintmax_t)n, t->while_opening ? " --opening" : "");
+			fflush(stdout);
+		}
+		if (!met || nr_bad >= 10)
+			return;
+	}
+}
+
+static void run_matrix(uint64_t density)
+{
+	static const unsigned ops[] = { SIM_READ, SIM_WRITE, SIM_FLUSH };
+	for (unsigned opening = 0; opening < 2; opening++) {
+		for (unsigned k = 0; k < 3; k++) {
+			for (uint64_t count = 0; count < 2; count++) {
+				for (unsigned version = 3; version <= 5; version += 2) {
+					struct trial t = { .version = version, .nr_members = version == 5 ? 2 : 1, .seed = 11 + version,
+							   .nr_ops = opening ? 10 : 120, .while_opening = opening };
+					t.fault = (struct sim_fault){ .ops = ops[k], .kind = SIM_FAIL, .count = count, .err = -EIO };
+					series(&t, density);
+					t.fault.err = -ENOSPC;
+					if (ops[k] == SIM_WRITE)
+						series(&t, density);
+				}
+			}
+		}
+	}
+}
+
+static void on_alarm(int sig)
+{
+	static const char text[] = "FAIL: hangs\n";
+	(void)sig;
+	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
+	abort();
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: test_faults [--version V --members M --seed S --op read|write|flush --count N --errno N --skip N "
+			"[--opening]]\n");
+	return EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = { { "version", 1, NULL, 'v' }, { "members", 1, NULL, 'm' }, { "seed", 1, NULL, 's' },
+					       { "op", 1, NULL, 'o' },	    { "count", 1, NULL, 'c' },	 { "errno", 1, NULL, 'e' },
+					       { "skip", 1, NULL, 'k' },    { "opening", 0, NULL, 'p' }, { NULL, 0, NULL, 0 } };
+	struct trial t = { .version = 5, .nr_members = 2, .seed = 1, .nr_ops = 120, .fault = { .ops = SIM_WRITE, .err = -EIO } };
+	char why[2500] = "";
+	int c;
+	signal(SIGALRM, on_alarm);
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		uint64_t v = optarg ? strtoull(optarg, NULL, 0) : 0;
+		switch (c) {
+		case 'v': t.version = (unsigned)v; break;
+		case 'm': t.nr_members = (unsigned)v; break;
+		case 's': t.seed = v; break;
+		case 'o': t.fault.ops = *optarg == 'r' ? SIM_READ : *optarg == 'w' ? SIM_WRITE : SIM_FLUSH; break;
+		case 'c': t.fault.count = v; break;
+		case 'e': t.fault.err = -(int)v; break;
+		case 'k': t.fault.skip = v; break;
+		case 'p': t.while_opening = true; t.nr_ops = 10; break;
+		default: return usage();
+		}
+	}
+	if (argc == 1) {
+		run_matrix(getenv("POOLFS_TEST_LONG") ? 200 : 12);
+	} else {
+		bool met = try(&t, why, sizeof(why));
+		printf("%s, the fault was %smet; %s\n", nr_bad ? "FAIL" : "good", met ? "" : "not ", why);
+	}
+	printf("%ju trials, %ju operations answered with an error, %ju bad\n", (uintmax_t)nr_trials, (uintmax_t)nr_failed_ops,
+	       (uintmax_t)nr_bad);
+	return nr_bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/workload.h"
+
+#include <stdlib.h>
+
+struct weight {
+	enum op_kind kind;
+	unsigned weight;
+};
+
+/* What a profile does more, or less, often than the random test. */
+static const struct weight names[] = { { OP_CREATE, 90 }, { OP_MKDIR, 40 }, { OP_LINK, 40 }, { OP_RENAME, 120 }, { OP_UNLINK, 70 },
+				       { OP_WRITE, 10 }, { OP_APPEND, 15 }, { OP_OVERWRITE, 5 }, { OP_TRUNCATE, 10 },
+				       { OP_FALLOCATE, 5 }, { OP_COPY, 3 }, { OP_SETXATTR, 60 }, { OP_COUNT, 0 } };
+static const struct weight overwrites[] = { { OP_CREATE, 12 }, { OP_MKDIR, 2 }, { OP_MKNOD, 0 }, { OP_SYMLINK, 2 },
+					    { OP_UNLINK, 14 }, { OP_RENAME, 10 }, { OP_WRITE, 60 }, { OP_APPEND, 60 },
+					    { OP_OVERWRITE, 250 }, { OP_SETXATTR, 4 }, { OP_COUNT, 0 } };
+static const struct weight big[] = { { OP_CREATE, 25 }, { OP_MKDIR, 4 }, { OP_WRITE, 120 }, { OP_APPEND, 160 }, { OP_OVERWRITE, 80 },
+				     { OP_COUNT, 0 } };
+static const struct weight holes[] = { { OP_CREATE, 20 }, { OP_MKDIR, 4 }, { OP_WRITE, 100 }, { OP_TRUNCATE, 90 },
+				       { OP_FALLOCATE, 140 }, { OP_COPY, 40 }, { OP_COUNT, 0 } };
+
+static void weigh(struct ops_config *c, const struct weight *w)
+{
+	for (; w->kind != OP_COUNT; w++)
+		c->weight[w->kind] = w->weight;
+}
+
+void workload_ops_config(struct ops_config *c, uint64_t seed, int profile)
+{
+	ops_config_default(c, seed);
+	/* what only looks is the random test's business */
+	static const enum op_kind looks[] = { OP_LOOKUP, OP_READDIR, OP_CURSOR, OP_READLINK, OP_READ, OP_LSEEK, OP_GETXATTR, OP_STATFS };
+	for (unsigned k = 0; k < sizeof(looks) / sizeof(looks[0]); k++)
+		c->weight[looks[k]] = 1;
+	c->weight[OP_FSYNC] = 12;
+	c->weight[OP_SYNC] = 4;
+	c->weight[OP_REMOUNT] = 3;
+	c->weight[OP_STEP] = 200;
+	c->weight[OP_CHECKPOINT] = 30;
+	c->max_file_bytes = UINT64_C(1) << 20;
+	c->max_write_bytes = UINT64_C(128) << 10;
+	c->max_inodes = 60;
+	switch (profile) {
+	case WORKLOAD_NAMES:
+		weigh(c, names);
+		c->max_write_bytes = 8192;
+		break;
+	case WORKLOAD_OVERWRITES:
+		weigh(c, overwrites);
+		c->max_file_bytes = UINT64_C(4) << 20;
+		c->max_write_bytes = UINT64_C(512) << 10;
+		c->max_inodes = 20;
+		break;
+	case WORKLOAD_BIG:
+		weigh(c, big);
+		c->max_file_bytes = UINT64_C(4) << 20;
+		c->max_write_bytes = UINT64_C(2) << 20;
+		c->max_inodes = 12;
+		break;
+	case WORKLOAD_HOLES:
+		weigh(c, holes);
+		c->max_file_bytes = UINT64_C(2) << 20;
+		c->max_inodes = 15;
+		break;
+	default:
+		break;
+	}
+}
+
+static int remount(void *arg, struct pf_pool **pool)
+{
+	struct workload *w = arg;
+	int err = simpool_remount(w->s, w->why, sizeof(w->why));
+	*pool = w->s->pool;
+	return err;
+}
+
+static int run_op(struct workload *w)
+{
+	struct ops *ops = &w->ops;
+	size_t begin = simworld_log_len(w->s->world);
+	int err = ops_step(ops);
+	size_t end = simworld_log_len(w->s->world);
+	char text[1200];
+	say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
+	bool done = !err && ops->result >= 0;
+	bool all = done && ((ops->kind == OP_SYNC) || (ops->kind == OP_REMOUNT));
+	uint64_t ino = done && ops->kind == OP_FSYNC ? ops->ino : 0;
+	oracle_add(w->oracle, begin, end, ops->model, all, ino, text);
+	if (err) {
+		char before[1200];
+		say(before, sizeof(before), "%s", w->why);
+		say(w->why, sizeof(w->why), "%s%s%s", ops->failure, before[0] ? ": " : "", before);
+	}
+	return err;
+}
+
+int workload_run(struct workload *w, const struct workload_config *config)
+{
+	struct ops_config ops;
+	memset(w, 0, sizeof(*w));
+	w->config = *config;
+	int profile = config->profile >= 0 ? config->profile : (int)(config->pool.seed % WORKLOAD_NR);
+	workload_ops_config(&ops, config->pool.seed, profile);
+	ops.trace = config->trace;
+	w->s = simpool_bare(&config->pool);
+	if (simpool_mkfs(w->s, w->why, sizeof(w->why)))
+		return -1;
+	simworld_record(w->s->world);
+	if (simpool_open(w->s, false, w->why, sizeof(w->why)))
+		return -1;
+	int err = ops_start(&w->ops, &ops, &w->s->env, w->s->pool);
+	if (err) {
+		say(w->why, sizeof(w->why), "%s", w->ops.failure);
+		return err;
+	}
+	w->ops.remount = remount;
+	w->ops.remount_arg = w;
+	w->oracle = oracle_new(w->ops.model);
+	for (unsigned k = 0; !err && k < config->nr_ops; k++)
+		err = run_op(w);
+	return err;
+}
+
+void workload_free(struct workload *w)
+{
+	if (w->ops.model)
+		ops_finish(&w->ops);
+	oracle_free(w->oracle);
+	simpool_free(w->s);
+	memset(w, 0, sizeof(*w));
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT
+ * posix.h on a pool that gets full, and files that wait for their removal. */
+#include "unit/posix_util.h"
+
+static void setup_small(void)
+{
+	setup_with(5, 1, 24 * MIB);
+}
+static void setup_small_v3(void)
+{
+	setup_with(3, 1, 24 * MIB);
+}
+
+/* Appends until there is no space; returns the bytes written. */
+static uint64_t fill(uint64_t f, size_t piece)
+{
+	uint64_t at = attr_of(f).size_bytes;
+	uint8_t *p = pattern(f, piece);
+	for (;;) {
+		int64_t n = pf_write(POOL, f, at, p, piece, 0);
+		if (n != (int64_t)piece) {
+			ck_err(n, -ENOSPC);
+			break;
+		}
+		at += piece;
+	}
+	ck_assert_uint_eq(attr_of(f).size_bytes, at);
+	free(p);
+	return at;
+}
+
+static void ck_filled(uint64_t f, size_t piece, uint64_t len)
+{
+	uint8_t *p = pattern(f, piece);
+	for (uint64_t at = 0; at < len; at += piece)
+		ck_bytes(f, at, p, piece);
+	free(p);
+}
+
+START_TEST(df_is_what_can_be_written)
+{
+	struct pf_statfs s;
+	pf_pool_statfs(POOL, &s);
+	ck_assert_uint_le(s.avail_blocks, s.free_blocks);
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	uint64_t len = fill(f, 256 * KIB), avail = s.avail_blocks * 4096;
+	ck_assert_msg(len + 256 * KIB > avail - avail / 100, "%ju of %ju available bytes could be written", (uintmax_t)len,
+		      (uintmax_t)avail);
+	ck_assert_msg(len <= avail, "%ju bytes written, %ju were available", (uintmax_t)len, (uintmax_t)avail);
+	ck_ok(pf_fsync(POOL, f));
+	remount();
+	ck_filled(look(PF_ROOT_INO, "f"), 256 * KIB, len);
+}
+END_TEST
+
+START_TEST(a_full_pool_can_be_emptied)
+{
+	uint64_t fresh = free_blocks();
+	for (unsigned round = 0; round < 3; round++) {
+		uint64_t nr = 0, d = make_dir(PF_ROOT_INO, "d"), f = make_file(d, "big");
+		fill(f, 64 * KIB);
+		fill(f, 4 * KIB);
+		/* small files until not even a name fits */
+		for (;; nr++) {
+			struct pf_attr a;
+			char name[32];
+			sprintf(name, "%ju", (uintmax_t)nr);
+			int err = pf_create(POOL, d, name, strlen(name), S_IFREG | 0644, user, 0, 0, &a);
+			if (err) {
+				ck_err(err, -ENOSPC);
+				break;
+			}
+			pf_forget(POOL, a.ino, 1);
+			if (nr == 50000)
+				break; /* names live in the share of the metadata, which may be roomy */
+		}
+		if (round == 1)
+			remount();
+		d = look(PF_ROOT_INO, "d");
+		for (uint64_t k = 0; k < nr; k++) {
+			char name[32];
+			sprintf(name, "%ju", (uintmax_t)k);
+			ck_ok(unlink_name(d, name));
+		}
+		ck_ok(unlink_name(d, "big"));
+		ck_ok(rmdir_name(PF_ROOT_INO, "d"));
+		pf_forget(POOL, f, 1);
+		pf_forget(POOL, d, 2);
+		ck_assert_uint_eq(free_blocks(), fresh);
+		settle();
+		ck_assert_uint_eq(free_blocks(), fresh);
+	}
+}
+END_TEST
+
+START_TEST(overwriting_works_on_a_full_pool)
+{
+	uint64_t f = make_file(PF_ROOT_INO, "f"), len = fill(f, 128 * KIB);
+	uint8_t *p = pattern(77, 128 * KIB);
+	for (uint64_t at = 0; at < len; at += 128 * KIB)
+		put(f, at, p, 128 * KIB);
+	put(f, 5, "five", 4);
+	ck_ok(pf_fsync(POOL, f));
+	memcpy(p + 5, "five", 4);
+	ck_bytes(f, 0, p, 128 * KIB);
+	ck_bytes(f, len - 128 * KIB + 9, p + 9, 128 * KIB - 9);
+	free(p);
+}
+END_TEST
+
+START_TEST(preallocated_space_can_be_written)
+{
+	uint64_t f = make_file(PF_ROOT_INO, "f"), g = make_file(PF_ROOT_INO, "g");
+	ck_ok(pf_fallocate(POOL, f, 0, 0, 6 * MIB));
+	fill(g, 64 * KIB);
+	fill(g, 4 * KIB);
+	uint8_t *p = pattern(8, MIB);
+	for (unsigned k = 0; k < 6; k++)
+		put(f, k * MIB, p, MIB);
+	ck_ok(pf_fsync(POOL, f));
+	for (unsigned k = 0; k < 6; k++)
+		ck_bytes(f, k * MIB, p, MIB);
+	free(p);
+	ck_err(pf_fallocate(POOL, g, 0, 0, 100 * MIB), -ENOSPC);
+}
+END_TEST
+
+START_TEST(a_failed_operation_changes_nothing)
+{
+	uint64_t f = make_file(PF_ROOT_INO, "f"), g = make_file(PF_ROOT_INO, "g");
+	fill(f, 64 * KIB);
+	fill(f, 4 * KIB);
+	struct pf_attr before = attr_of(g);
+	uint8_t *p = pattern(8, MIB);
+	tick();
+	ck_err(pf_write(POOL, g, 0, p, MIB, 0), -ENOSPC);
+	ck_err(pf_fallocate(POOL, g, 0, 0, MIB), -ENOSPC);
+	ck_err(pf_fallocate(POOL, g, FALLOC_FL_ZERO_RANGE, 0, MIB), -ENOSPC);
+	struct pf_attr after = attr_of(g);
+	ck_assert_mem_eq(&before, &after, sizeof(before));
+	/* and there is no promise left over */
+	uint64_t fresh = free_blocks();
+	settle();
+	ck_assert_uint_eq(free_blocks(), fresh);
+	ck_ok(truncate_to(f, 0));
+	put(g, 0, p, MIB);
+	free(p);
+}
+END_TEST
+
+START_TEST(data_is_not_reclaimed_before_version_4)
+{
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	fill(f, 64 * KIB);
+	ck_ok(unlink_name(PF_ROOT_INO, "f"));
+	pf_forget(POOL, f, 1);
+	settle();
+	uint64_t g = make_file(PF_ROOT_INO, "g");
+	uint8_t *p = pattern(8, MIB);
+	ck_err(pf_write(POOL, g, 0, p, MIB, 0), -ENOSPC);
+	free(p);
+	/* nodes are: names can be made and removed for ever */
+	for (unsigned k = 0; k < 3000; k++) {
+		uint64_t ino = make_file(PF_ROOT_INO, "n");
+		ck_ok(unlink_name(PF_ROOT_INO, "n"));
+		pf_forget(POOL, ino, 1);
+		if (k % 10 == 0)
+			ck_ok(pf_pool_sync(POOL));
+	}
+}
+END_TEST
+
+START_TEST(open_files_without_a_name_keep_their_bytes)
+{
+	uint64_t fresh = free_blocks(), f = make_file(PF_ROOT_INO, "f");
+	uint8_t *p = pattern(5, 3 * MIB);
+	put(f, 0, p, MIB);
+	settle();
+	ck_ok(unlink_name(PF_ROOT_INO, "f"));
+	put(f, MIB, p + MIB, 2 * MIB);
+	settle();
+	ck_bytes(f, 0, p, 3 * MIB);
+	ck_ok(truncate_to(f, 2 * MIB));
+	ck_bytes(f, 0, p, 2 * MIB);
+	pf_forget(POOL, f, 1);
+	settle();
+	ck_assert_uint_eq(free_blocks(), fresh);
+	free(p);
+}
+END_TEST
+
+START_TEST(nameless_files_go_after_a_crash)
+{
+	char why[1200];
+	uint64_t fresh = free_blocks(), f = make_file(PF_ROOT_INO, "f");
+	struct pf_attr a;
+	uint8_t *p = pattern(5, 3 * MIB);
+	put(f, 0, p, 3 * MIB);
+	ck_ok(pf_create_unnamed(POOL, PF_ROOT_INO, S_IFREG | 0600, user, &a));
+	put(a.ino, 0, p, MIB);
+	ck_ok(unlink_name(PF_ROOT_INO, "f"));
+	ck_ok(pf_pool_sync(POOL));
+	simpool_abandon(sp);
+	ck_ok(simpool_open(sp, false, why, sizeof(why)));
+	settle();
+	ck_assert_uint_eq(free_blocks(), fresh);
+	ck_err(pf_ref(POOL, f, &a), -ESTALE);
+	free(p);
+}
+END_TEST
+
+START_TEST(truncation_is_finished_after_a_crash)
+{
+	char why[1200];
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	uint8_t *p = pattern(5, MIB);
+	for (unsigned k = 0; k < 8; k++)
+		put(f, k * 2 * MIB, p, MIB);
+	settle();
+	/* a step at a time, cut after each number of them */
+	for (unsigned cut = 0; cut < 12; cut++) {
+		ck_ok(truncate_to(f, (14 - cut) * MIB + 100));
+		ck_ok(pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, (3 - cut / 4) * MIB));
+		ck_ok(pf_pool_sync(POOL));
+		for (unsigned k = 0; k < cut; k++)
+			ck_assert_int_ge(pf_pool_step(POOL, k % 3 == 0), 0);
+		simpool_abandon(sp);
+		ck_ok(simpool_open(sp, false, why, sizeof(why)));
+		f = look(PF_ROOT_INO, "f");
+		ck_assert_uint_eq(attr_of(f).size_bytes, (14 - cut) * MIB + 100);
+		ck_bytes(f, 0, p, 4096);
+		ck_zeros(f, 4096, MIB);
+		ck_ok(truncate_to(f, 16 * MIB));
+		ck_zeros(f, (14 - cut) * MIB + 100, (2 + cut) * MIB - 100);
+	}
+	free(p);
+}
+END_TEST
+
+START_TEST(many_nameless_files)
+{
+	uint64_t fresh = free_blocks();
+	enum { NR = 3000 };
+	static uint64_t inos[NR];
+	for (unsigned k = 0; k < NR; k++) {
+		inos[k] = make_file(PF_ROOT_INO, "f");
+		put(inos[k], 0, &k, sizeof(k));
+		ck_ok(unlink_name(PF_ROOT_INO, "f"));
+	}
+	for (unsigned k = 0; k < NR; k += 7)
+		ck_bytes(inos[k], 0, &k, sizeof(k));
+	for (unsigned k = 0; k < NR; k++)
+		pf_forget(POOL, inos[k], 1);
+	settle();
+	ck_assert_uint_eq(free_blocks(), fresh);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("posix space");
+	TCase *t = tcase_create("full pools");
+	tcase_add_checked_fixture(t, setup_small, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, df_is_what_can_be_written);
+	tcase_add_test(t, a_full_pool_can_be_emptied);
+	tcase_add_test(t, overwriting_works_on_a_full_pool);
+	tcase_add_test(t, preallocated_space_can_be_written);
+	tcase_add_test(t, a_failed_operation_changes_nothing);
+	suite_add_tcase(s, t);
+	t = tcase_create("before version 4");
+	tcase_add_checked_fixture(t, setup_small_v3, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, data_is_not_reclaimed_before_version_4);
+	suite_add_tcase(s, t);
+	t = tcase_create("orphans");
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, open_files_without_a_name_keep_their_bytes);
+	tcase_add_test(t, nameless_files_go_after_a_crash);
+	tcase_add_test(t, truncation_is_finished_after_a_crash);
+	tcase_add_test(t, many_nameless_files);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}
