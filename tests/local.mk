@@ -2,7 +2,10 @@
 # Tests. A unit test is one program, one file: append it to unit_tests (its source is tests/unit/NAME.c).
 # A test of whole pools in this process: sim_tests. A shell test exits 77 when it cannot run here: cli_tests, lint_tests.
 # mount_tests need root and /dev/fuse and are run by 'make check-mount' only.
-unit_tests =
+unit_tests = \
+	tests/unit/test_geometry \
+	tests/unit/test_simdisk \
+	tests/unit/test_super
 
 sim_tests =
 
@@ -26,7 +29,8 @@ tests_libtest_a_SOURCES = \
 	tests/sim/simdisk.h \
 	tests/sim/simimage.c \
 	tests/sim/simimage.h \
-	tests/sim/simworld.h
+	tests/sim/simworld.h \
+	tests/unit/sample_super.h
 tests_libtest_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 
 # The default of programs that name no libraries of their own, that is of all tests.

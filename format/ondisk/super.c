@@ -110,7 +110,7 @@ static void unpack_fields(const struct pf_disk_super *disk, struct pf_super *sup
 	super->features.incompat = pf_get64(disk->incompat);
 	memcpy(super->pool_uuid, disk->pool_uuid, sizeof(super->pool_uuid));
 	memcpy(super->member_uuid, disk->member_uuid, sizeof(super->member_uuid));
-	memcpy(super->label, disk->label, PF_LABEL_BYTES);
+	memcpy(super->label, disk->label, strnlen(disk->label, PF_LABEL_BYTES));
 	super->generation = pf_get64(disk->generation);
 	super->flags = pf_get64(disk->flags);
 	super->created_ns = (int64_t)pf_get64(disk->created_ns);

@@ -213,6 +213,7 @@ int simdisk_save(struct simdisk *disk, const char *path)
 int simdisk_load(struct simworld *world, const char *path, struct simdisk **out)
 {
 	struct stat st;
+	*out = NULL;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
