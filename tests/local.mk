@@ -5,6 +5,10 @@
 unit_tests = \
 	tests/unit/test_geometry \
 	tests/unit/test_simdisk \
+	tests/unit/test_space \
+	tests/unit/test_space_disk \
+	tests/unit/test_space_model \
+	tests/unit/test_space_parallel \
 	tests/unit/test_super
 
 sim_tests =
@@ -30,7 +34,8 @@ tests_libtest_a_SOURCES = \
 	tests/sim/simimage.c \
 	tests/sim/simimage.h \
 	tests/sim/simworld.h \
-	tests/unit/sample_super.h
+	tests/unit/sample_super.h \
+	tests/unit/space_util.h
 tests_libtest_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 
 # The default of programs that name no libraries of their own, that is of all tests.

@@ -51,9 +51,9 @@ static bool take(struct search *s, uint32_t group, uint32_t start, uint32_t len)
 	if (!nr)
 		return false;
 	struct pf_maps *maps = s->m->groups[group].maps;
-	uint32_t changed = pf_bits_set(maps->used, start, (uint32_t)nr);
-	assert(changed == nr); /* I1 */
-	pf_group_add_free(s->m, group, -(int32_t)nr);
+	uint32_t taken = pf_bits_set(maps->used, start, (uint32_t)nr);
+	assert(taken == nr); /* I1 */
+	pf_group_add_free(s->m, group, -(int32_t)taken);
 	if (s->req->reserved)
 		s->space->reserved -= nr;
 	*s->run = (struct pf_run){ pf_addr_make(s->m->id, ((uint64_t)group << PF_GROUP_SHIFT) + start), nr };
@@ -80,6 +80,8 @@ static uint32_t examine(struct search *s, uint32_t group, uint32_t from, uint32_
 {
 	struct pf_group *g = &s->m->groups[group];
 	const uint64_t *used = g->maps->used;
+	if (enough > g->run_bound)
+		enough = g->run_bound; /* more there is not: look no further */
 	uint32_t len = pf_bits_find(used, from, PF_GROUP_BLOCKS, enough, start);
 	if (len >= enough)
 		return len;
@@ -128,9 +130,16 @@ static bool take_at_cursor(struct search *s, uint32_t group, uint32_t start, uin
 	return true;
 }
 
-static bool worth_a_look(const struct pf_group *g, const struct pass *p)
+static bool worth_a_look(const struct pf_group *g, const struct pass *p, uint32_t best_len)
 {
-	return g->free_blocks >= p->least && g->run_bound >= p->least && pf_group_kind(g) == p->kind;
+	return g->free_blocks >= p->least && g->run_bound >= p->least && g->run_bound > best_len &&
+	       pf_group_kind(g) == p->kind;
+}
+
+/* Where to begin in a group: at the cursor if that is in it. */
+static uint32_t offset_in(uint64_t cursor, uint32_t group)
+{
+	return cursor >> PF_GROUP_SHIFT == group ? (uint32_t)(cursor % PF_GROUP_BLOCKS) : 0;
 }
 
 static bool search_groups(struct search *s, const struct pass *p)
@@ -154,12 +163,12 @@ static bool search_groups(struct search *s, const struct pass *p)
 		if (effort <= 0 || (p->effort != INT_MAX && nr_visits++ >= MAX_VISITS))
 			goto best;
 		i++;
-		if (!worth_a_look(g, p))
+		if (!worth_a_look(g, p, best_len))
 			continue;
 		effort -= p->effort == INT_MAX ? 0 : g->maps ? 1 : LOAD_EFFORT;
 		if (!load(s, group))
 			continue;
-		len = examine(s, group, i == 1 ? cursor % PF_GROUP_BLOCKS : 0, p->enough, &start);
+		len = examine(s, group, offset_in(cursor, group), p->enough, &start);
 		if (len >= p->enough)
 			return take_at_cursor(s, group, start, len);
 		if (len > best_len) {
@@ -172,7 +181,7 @@ static bool search_groups(struct search *s, const struct pass *p)
 best:
 	if (best_len < p->least || !load(s, best))
 		return false;
-	len = examine(s, best, 0, p->enough, &start);
+	len = examine(s, best, offset_in(cursor, best), p->enough, &start);
 	return len >= p->least && take_at_cursor(s, best, start, len);
 }
 
