@@ -52,7 +52,23 @@ libpoolfs_a_SOURCES = \
 	format/space/table.c \
 	format/space/txg.c \
 	format/space/write.c \
+	format/tree/cache.c \
+	format/tree/cache.h \
+	format/tree/change.c \
+	format/tree/find.c \
+	format/tree/freeze.c \
+	format/tree/load.c \
+	format/tree/merge.c \
+	format/tree/node.c \
+	format/tree/node.h \
+	format/tree/node_validate.c \
+	format/tree/split.c \
+	format/tree/tree.c \
 	format/tree/tree.h \
+	format/tree/tree_priv.h \
+	format/tree/txn.c \
+	format/tree/view.c \
+	format/tree/write.c \
 	format/object/posix.h \
 	format/pool/pool.h \
 	format/check/check.h \

@@ -14,8 +14,9 @@
  *   I3  A writer changes the tree only in a txn whose pf_txn_lock() succeeded: every node it may touch is then in memory,
  *       memory for copies and splits is at hand, and nothing between lock and unlock can fail (design "Locks", pitfall 3.5).
  *   I4  All changes of one operation lie in one lock section, so a freeze never falls between them.
- *   I5  Every node from disk passes pf_node_validate() before use: magic, pool, address, generation, level, key range as the
- *       parent says, CRC as the parent says, items in order and in bounds.
+ *   I5  Every node from disk passes pf_node_validate() before use: magic, pool, address, generation, level, CRC as the
+ *       parent says, key range within what the parent says (less where a neighbour has gone: a node's own range is brought
+ *       up to date when it changes, not for its neighbour's sake), items in order and in bounds.
  *   I6  An emptied leaf is taken out of its parent; a root with one child gives way to it: an empty tree is "no root".
  *       Underfull neighbours are merged when both are in memory (never at the price of I/O).
  *
@@ -31,8 +32,13 @@
 struct pf_tree;
 struct pf_node;
 
+struct pf_node_pins { /* nodes that a look-up has loaded stay in memory until it is done; filled by the tree */
+	struct pf_node **nodes;
+	unsigned nr, cap;
+};
+
 struct pf_tree_config {
-	uint64_t cache_bytes;  /* bound of clean nodes in memory; dirty and frozen ones come on top, see pf_tree_dirty() */
+	uint64_t cache_bytes; /* bound of clean nodes; dirty and frozen ones come on top, see pf_tree_dirty() */
 };
 
 /* The tree at set->super.root. Reads nothing yet. */
@@ -41,7 +47,7 @@ void pf_tree_close(struct pf_tree *tree); /* drops dirty nodes too */
 
 struct pf_item {
 	struct pf_key key;
-	const void *data; /* in the node: valid while the lock is held */
+	const void *data; /* in the node: valid while the lock is held, and up to the next put or del */
 	unsigned len;
 };
 
@@ -52,13 +58,15 @@ struct pf_item {
  *		if (!err) ...copy what is needed...
  *	}
  * Inside the body, -PF_ENODE_ABSENT must be left in err: leave the body by 'continue' or by its end, never by 'break' or
- * 'return' (the lock would stay held). */
+ * 'return' (the lock would stay held). Views do not nest, nor in a txn. */
 struct pf_view {
 	struct pf_tree *tree;
-	struct pf_ptr absent;      /* node to load, as its parent names it */
+	struct pf_ptr absent; /* node to load, as its parent names it */
 	struct pf_key absent_lower, absent_upper;
 	unsigned absent_level;
+	unsigned nr_hits;
 	int state;
+	struct pf_node_pins pins;
 };
 /* 0, -ENOENT, -PF_ENODE_ABSENT. */
 int pf_view_get(struct pf_view *v, struct pf_key key, struct pf_item *item);
@@ -85,6 +93,7 @@ struct pf_txn {
 	} wants[PF_TXN_WANTS];
 	struct pf_node *spare; /* memory for copies and splits */
 	unsigned nr_spare;
+	unsigned nr_uneven; /* splits still allowed that leave the left half full */
 	bool locked;
 };
 #define PF_TXN_ITEM(len) ((unsigned)(len) + (unsigned)sizeof(struct pf_disk_leaf_item))
@@ -96,8 +105,8 @@ void pf_txn_want(struct pf_txn *txn, struct pf_key from, struct pf_key to, unsig
 int pf_txn_lock(struct pf_txn *txn);
 /* While locked, within the wanted ranges: */
 bool pf_txn_get(struct pf_txn *txn, struct pf_key key, struct pf_item *item);
-bool pf_txn_next(struct pf_txn *txn, struct pf_key key, struct pf_item *item); /* first >= key */
-bool pf_txn_prev(struct pf_txn *txn, struct pf_key key, struct pf_item *item); /* last <= key */
+bool pf_txn_next(struct pf_txn *txn, struct pf_key key, struct pf_item *item);          /* first >= key */
+bool pf_txn_prev(struct pf_txn *txn, struct pf_key key, struct pf_item *item);          /* last <= key */
 void pf_txn_put(struct pf_txn *txn, struct pf_key key, const void *data, unsigned len); /* inserts or replaces */
 void pf_txn_del(struct pf_txn *txn, struct pf_key key);                                 /* no-op when absent */
 /* Releases the lock if held, and the memory. */
