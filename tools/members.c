@@ -132,6 +132,20 @@ static bool should_complete(const struct members *m, const struct pf_env *env, s
 	return m->nr < nr_members;
 }
 
+/* Two names of one file would end in a lock that this program holds itself. */
+static int check_twice(const struct members *m)
+{
+	for (unsigned i = 0; i < m->nr; i++) {
+		for (unsigned k = 0; k < i; k++) {
+			if (!same_thing(m->paths[k], m->paths[i]))
+				continue;
+			cli_message("%s and %s are the same file or device; name each member once", m->paths[k], m->paths[i]);
+			return -PF_EMEMBER_TWICE;
+		}
+	}
+	return 0;
+}
+
 int members_find(char **given, unsigned nr, struct members *out)
 {
 	struct pf_scan_entry known[PF_MAX_MEMBERS];
@@ -140,6 +154,8 @@ int members_find(char **given, unsigned nr, struct members *out)
 	*out = (struct members){ 0 };
 	for (unsigned i = 0; i < nr && i < PF_MAX_MEMBERS && !err; i++)
 		err = append(out, given[i]);
+	if (!err)
+		err = check_twice(out);
 	if (!err && should_complete(out, env, known))
 		err = complete(out, known, env);
 	if (err == -ENOMEM)
