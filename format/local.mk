@@ -14,6 +14,8 @@ libpoolfs_a_SOURCES = \
 	format/base/error.h \
 	format/ondisk/geometry.c \
 	format/ondisk/geometry.h \
+	format/ondisk/item.c \
+	format/ondisk/item.h \
 	format/ondisk/item_text.c \
 	format/ondisk/item_text.h \
 	format/ondisk/ondisk.h \
@@ -69,7 +71,85 @@ libpoolfs_a_SOURCES = \
 	format/tree/txn.c \
 	format/tree/view.c \
 	format/tree/write.c \
+	format/block/bufpool.c \
+	format/block/bufpool.h \
+	format/block/engine.h \
+	format/block/extent.c \
+	format/block/extent.h \
+	format/block/extent_map.c \
+	format/block/read.c \
+	format/block/read.h \
+	format/block/write.c \
+	format/block/write.h \
+	format/object/attr.c \
+	format/object/create.c \
+	format/object/data.c \
+	format/object/data.h \
+	format/object/falloc.c \
+	format/object/file.c \
+	format/object/inode.c \
+	format/object/inode.h \
+	format/object/namei.c \
+	format/object/namei.h \
+	format/object/names.c \
+	format/object/names.h \
+	format/object/orphan.c \
+	format/object/orphan.h \
+	format/object/path.c \
+	format/object/path.h \
 	format/object/posix.h \
+	format/object/refs.c \
+	format/object/refs.h \
+	format/object/remove.c \
+	format/object/rename.c \
+	format/object/stage.c \
+	format/object/stage.h \
+	format/object/truncate.c \
+	format/object/truncate.h \
+	format/object/xattr.c \
+	format/object/xattr.h \
+	format/commit/checkpoint.c \
+	format/commit/checkpoint.h \
+	format/commit/commit_int.h \
+	format/commit/sync.c \
+	format/commit/worker.c \
+	format/pool/control.h \
+	format/pool/create.c \
+	format/pool/open.c \
 	format/pool/pool.h \
+	format/pool/pool_int.h \
+	format/pool/status.c \
+	format/check/blockmap.c \
+	format/check/blockmap.h \
+	format/check/borrow.c \
+	format/check/borrow.h \
+	format/check/check.c \
 	format/check/check.h \
-	format/check/problem.def
+	format/check/checker.h \
+	format/check/inodes.c \
+	format/check/inodes.h \
+	format/check/items.h \
+	format/check/items_extent.c \
+	format/check/items_inode.c \
+	format/check/names.c \
+	format/check/names_fix.c \
+	format/check/pass1_members.c \
+	format/check/pass2_tree.c \
+	format/check/pass3_space.c \
+	format/check/pass4_connected.c \
+	format/check/pass4_names.c \
+	format/check/pass5_counts.c \
+	format/check/problem.def \
+	format/check/repair.c \
+	format/check/repair.h \
+	format/check/report.c \
+	format/check/scrub.c \
+	format/check/scrub_data.c \
+	format/check/scrub_fill.c \
+	format/check/scrub_plan.c \
+	format/check/scrub_plan.h \
+	format/check/scrubber.h \
+	format/check/tables.c \
+	format/check/tables.h \
+	format/check/walk.c \
+	format/check/walk.h

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: what the layers block, object, commit and pool share: struct pf_pool. Private to format/.
+ *
+ * Invariants
+ *   I1  Lock order: names_lock -> inode locks (ascending inode number) -> reap_lock -> commit mutex -> staging_lock ->
+ *       icache lock -> tree lock -> locks inside tree, space and member.
+ *   I2  'counters' and 'open_generation' change under the exclusive tree lock only; next_id is atomic, and a number that a
+ *       failed operation took is never used again.
+ *   I3  counters.data_blocks counts the blocks that extents name; orphan_blocks the part of them that no live inode names.
+ *   I4  'failed' is set once, when a checkpoint cannot be completed on any metadata member any more; from then on every
+ *       change returns -EROFS and every fsync -EIO.
+ *
+ * Uses: base, ondisk, member, space, tree.
+ */
+#ifndef PF_BLOCK_ENGINE_H
+#define PF_BLOCK_ENGINE_H
+
+#include "block/bufpool.h"
+#include "ondisk/super.h"
+#include "space/space.h"
+#include "tree/tree.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct pf_icache;
+struct pf_commit;
+struct pf_late_write;
+
+struct pf_pool {
+	const struct pf_env *env;
+	struct pf_set *set;
+	struct pf_space *space;
+	struct pf_tree *tree;
+	bool read_only;
+	bool data_csum; /* feature, asked often */
+	bool was_clean; /* when it was opened */
+	atomic_int failed;       /* 0 or the first error that no checkpoint can get over */
+
+	pthread_mutex_t names_lock; /* every change of the namespace */
+	struct pf_icache *icache;
+
+	struct pf_counters counters; /* next_id: see below */
+	atomic_uint_fast64_t next_id;
+	uint64_t open_generation; /* of the checkpoint that will hold the changes made now */
+
+	pthread_mutex_t super_lock;
+	struct pf_super super; /* as committed last */
+
+	struct pf_bufpool *buffers; /* PF_SEGMENT_BYTES each, for data on its way */
+	struct pf_bufpool *pages;   /* PF_BLOCK_SIZE each, for staged blocks */
+	pthread_mutex_t staging_lock;
+	struct pf_inode *staged_first, *staged_last; /* inodes with staged blocks, oldest first */
+	atomic_uint_fast64_t staged_blocks;
+	uint64_t staged_limit; /* blocks; beyond it the oldest are written out */
+
+	struct pf_commit *commit;
+	/* Installed by commit/: completes a checkpoint (and some reaping first), so that freed space comes back. No tree lock held. */
+	int (*make_room)(struct pf_pool *pool);
+	/* Installed by commit/: keeps the number of dirty nodes in bounds; may wait. No locks held. */
+	int (*throttle)(struct pf_pool *pool);
+	/* A whole checkpoint, for PF_BREAK_HALF_OPERATION. */
+	int (*checkpoint)(struct pf_pool *pool);
+
+	uint64_t dirty_limit;  /* nodes (rule 16) */
+	unsigned commit_interval_ms;
+	pthread_mutex_t reap_lock; /* one reaper at a time */
+	atomic_bool reap_wanted; /* there are orphan ranges without inode */
+	struct pf_late_write *late_writes; /* PF_BREAK_MAP_BEFORE_DATA only */
+};
+
+#define PF_SEGMENT_BYTES (PF_MAX_EXTENT_BLOCKS * PF_BLOCK_SIZE)
+
+/* 0, or why nothing may be changed: -EROFS. */
+static inline int pf_pool_writable(struct pf_pool *pool)
+{
+	return pool->read_only || atomic_load_explicit(&pool->failed, memory_order_relaxed) ? -EROFS : 0;
+}
+
+/* A new inode number or data id. */
+static inline uint64_t pf_pool_new_id(struct pf_pool *pool)
+{
+	return atomic_fetch_add(&pool->next_id, 1);
+}
+
+#endif

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+#include "block/write.h"
+
+#include "base/csum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIES 4 /* places that a failing write is offered before it is given up */
+
+static int make_room(struct pf_write *w, unsigned nr)
+{
+	if (w->nr_pieces + nr <= w->cap_pieces)
+		return 0;
+	unsigned cap = 2 * w->cap_pieces + nr + 8;
+	struct pf_piece *p = realloc(w->pieces, cap * sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	w->pieces = p;
+	w->cap_pieces = cap;
+	return 0;
+}
+
+static void unalloc(struct pf_pool *pool, const struct pf_piece *piece)
+{
+	if (!piece->in_place)
+		pf_space_unalloc(pool->space, (struct pf_run){ piece->addr, piece->nr });
+}
+
+/* Stripes rotate over the members by 1 MiB of the file; placement 'file' stays where the file is. */
+static int preferred_member(struct pf_pool *pool, const struct pf_write *w, uint64_t block)
+{
+	if (pool->super.placement == PF_PLACE_STRIPE)
+		return (int)((block / PF_MAX_EXTENT_BLOCKS + w->data_id) % pool->set->nr);
+	return w->place->member;
+}
+
+/* Allocates for [start, start + nr), none of which is unwritten. */
+static int place_range(struct pf_pool *pool, struct pf_write *w, uint64_t start, unsigned nr, pf_addr goal)
+{
+	while (nr) {
+		struct pf_alloc_req req = {
+			.use = PF_USE_DATA,
+			.nr = nr,
+			.min_nr = 1,
+			.goal = goal,
+			.member = preferred_member(pool, w, start),
+			.reserved = true,
+		};
+		if (pool->super.placement == PF_PLACE_STRIPE) {
+			unsigned unit = PF_MAX_EXTENT_BLOCKS - (unsigned)(start % PF_MAX_EXTENT_BLOCKS);
+			req.nr = nr < unit ? nr : unit;
+			if (goal && (int)pf_addr_member(goal) != req.member)
+				req.goal = 0;
+		}
+		struct pf_run run;
+		int err = make_room(w, 1);
+		if (!err)
+			err = pf_space_alloc(pool->space, &req, &run);
+		if (err)
+			return err;
+		w->nr_from_promise += (unsigned)run.nr;
+		w->pieces[w->nr_pieces++] =
+			(struct pf_piece){ .start = start, .nr = (unsigned)run.nr, .addr = run.addr };
+		start += run.nr;
+		nr -= (unsigned)run.nr;
+		goal = run.addr + run.nr;
+		w->place->member = (int)pf_addr_member(run.addr);
+	}
+	return 0;
+}
+
+/* Places one run of consecutive blocks: unwritten stretches keep their blocks, the rest is allocated. */
+static int place_run(struct pf_pool *pool, struct pf_write *w, uint64_t start, unsigned nr)
+{
+	pf_addr goal;
+	int member;
+	int err = pf_extent_neighbour(pool, w->data_id, start, &goal, &member);
+	if (err)
+		return err;
+	if (w->place->member < 0)
+		w->place->member = member;
+	while (!err && nr) {
+		struct pf_extent e = { 0 };
+		uint64_t end = start + nr;
+		err = pf_extent_find(pool, w->data_id, start, &e);
+		while (!err && e.start < end && !(e.flags & PF_EXTENT_UNWRITTEN))
+			err = pf_extent_find(pool, w->data_id, e.start + e.nr, &e);
+		if (err == -ENOENT || (!err && e.start >= end))
+			return place_range(pool, w, start, nr, goal);
+		if (err)
+			return err;
+		if (e.start > start) {
+			unsigned before = (unsigned)(e.start - start);
+			err = place_range(pool, w, start, before, goal);
+			start += before;
+			nr -= before;
+		}
+		if (err)
+			return err;
+		unsigned skip = (unsigned)(start - e.start);
+		unsigned len = e.nr - skip < nr ? e.nr - skip : nr;
+		err = make_room(w, 1);
+		if (err)
+			return err;
+		w->pieces[w->nr_pieces++] =
+			(struct pf_piece){ .start = start, .nr = len, .addr = e.addr[0] + skip, .in_place = true };
+		start += len;
+		nr -= len;
+		goal = e.addr[0] + skip + len;
+	}
+	return err;
+}
+
+static int place_all(struct pf_pool *pool, struct pf_write *w)
+{
+	for (unsigned i = 0; i < w->nr_blocks;) {
+		unsigned nr = 1;
+		while (i + nr < w->nr_blocks && w->blocks[i + nr].block == w->blocks[i].block + nr)
+			nr++;
+		int err = place_run(pool, w, w->blocks[i].block, nr);
+		if (err)
+			return err;
+		i += nr;
+	}
+	return 0;
+}
+
+/* Requests for one piece: straight from the source where the blocks lie one behind the other and aligned, else through a
+ * buffer that is filled and checksummed in one pass. */
+struct io_list {
+	struct pf_aio_req *reqs;
+	unsigned *first; /* index in w->blocks of each request's first block */
+	void **bounce;   /* of each request, or NULL */
+	unsigned nr;
+};
+
+static bool is_straight(const struct pf_dirty_block *b, unsigned nr)
+{
+	if ((uintptr_t)b->data % PF_BLOCK_SIZE)
+		return false;
+	for (unsigned i = 1; i < nr; i++) {
+		if ((const uint8_t *)b[i].data != (const uint8_t *)b->data + (size_t)i * PF_BLOCK_SIZE)
+			return false;
+	}
+	return true;
+}
+
+static int add_request(struct pf_pool *pool, struct pf_write *w, struct io_list *io, unsigned first, unsigned nr,
+		       pf_addr addr)
+{
+	const struct pf_dirty_block *b = w->blocks + first;
+	void *buf = (void *)(uintptr_t)b->data;
+	io->bounce[io->nr] = NULL;
+	if (is_straight(b, nr)) {
+		if (w->crc)
+			pf_crc64_blocks(buf, PF_BLOCK_SIZE, nr, w->crc + first);
+	} else {
+		uint8_t *bounce = pf_bufpool_get(pool->buffers);
+		if (!bounce)
+			return -ENOMEM;
+		for (unsigned i = 0; i < nr; i++) {
+			uint8_t *to = bounce + (size_t)i * PF_BLOCK_SIZE;
+			if (w->crc)
+				pf_crc64_copy_blocks(to, b[i].data, PF_BLOCK_SIZE, 1, w->crc + first + i);
+			else
+				memcpy(to, b[i].data, PF_BLOCK_SIZE);
+		}
+		io->bounce[io->nr] = buf = bounce;
+	}
+	io->first[io->nr] = first;
+	pf_set_req(pool->set, &io->reqs[io->nr++], PF_AIO_WRITE, addr, buf, nr);
+	return 0;
+}
+
+static int build_requests(struct pf_pool *pool, struct pf_write *w, struct io_list *io)
+{
+	unsigned first = 0;
+	for (unsigned i = 0; i < w->nr_pieces; i++) {
+		const struct pf_piece *piece = &w->pieces[i];
+		for (unsigned off = 0; off < piece->nr;) {
+			unsigned nr = piece->nr - off < PF_MAX_EXTENT_BLOCKS ? piece->nr - off : PF_MAX_EXTENT_BLOCKS;
+			int err = add_request(pool, w, io, first, nr, piece->addr + off);
+			if (err)
+				return err;
+			first += nr;
+			off += nr;
+		}
+	}
+	return 0;
+}
+
+static unsigned find_piece(const struct pf_write *w, uint64_t block)
+{
+	unsigned i = 0;
+	while (block >= w->pieces[i].start + w->pieces[i].nr)
+		i++;
+	return i;
+}
+
+/* Blocks [block, block + nr) of piece @i lie at @addr instead: the piece is split around them. Room for two is there. */
+static void move_range(struct pf_write *w, unsigned i, uint64_t block, unsigned nr, pf_addr addr)
+{
+	struct pf_piece old = w->pieces[i];
+	unsigned before = (unsigned)(block - old.start), after = old.nr - before - nr;
+	unsigned extra = (before ? 1 : 0) + (after ? 1 : 0);
+	struct pf_piece *p = &w->pieces[i];
+	memmove(p + 1 + extra, p + 1, (w->nr_pieces - i - 1) * sizeof(*p));
+	w->nr_pieces += extra;
+	if (before)
+		*p++ = (struct pf_piece){ .start = old.start, .nr = before, .addr = old.addr, .in_place = old.in_place };
+	*p++ = (struct pf_piece){ .start = block, .nr = nr, .addr = addr };
+	if (after)
+		*p = (struct pf_piece){
+			.start = block + nr,
+			.nr = after,
+			.addr = old.addr + before + nr,
+			.in_place = old.in_place,
+		};
+}
+
+/* Rule 9: a failed write is redone elsewhere, on the other members first. The blocks that failed are given back: the
+ * allocator's cursor has moved on, and at the worst the bad spot is met once more. */
+static int redo_elsewhere(struct pf_pool *pool, struct pf_write *w, const struct pf_aio_req *req, uint64_t block)
+{
+	unsigned nr = (unsigned)(req->len_bytes / PF_BLOCK_SIZE);
+	int err = make_room(w, 2);
+	if (err)
+		return err;
+	unsigned i = find_piece(w, block);
+	struct pf_piece failed = w->pieces[i];
+	failed.addr += block - failed.start;
+	failed.nr = nr;
+	err = req->result;
+	for (unsigned try = 1; try <= TRIES; try++) {
+		struct pf_alloc_req alloc = {
+			.use = PF_USE_DATA_PRIVILEGED,
+			.nr = nr,
+			.min_nr = nr,
+			.member = (int)((pf_addr_member(failed.addr) + try) % pool->set->nr),
+		};
+		struct pf_run run;
+		if (pf_space_alloc(pool->space, &alloc, &run))
+			continue;
+		err = pf_set_write(pool->set, run.addr, req->buf, nr);
+		if (!err) {
+			move_range(w, i, block, nr, run.addr);
+			unalloc(pool, &failed);
+			return 0;
+		}
+		pf_space_unalloc(pool->space, run);
+	}
+	return err;
+}
+
+struct pf_late_write {
+	struct pf_late_write *next;
+	pf_addr addr;
+	unsigned nr;
+	uint8_t data[];
+};
+
+static int hold_back(struct pf_pool *pool, struct io_list *io)
+{
+	for (unsigned i = 0; i < io->nr; i++) {
+		struct pf_aio_req *req = &io->reqs[i];
+		struct pf_late_write *late = NULL;
+		if (posix_memalign((void **)&late, PF_BLOCK_SIZE, PF_BLOCK_SIZE + req->len_bytes))
+			return -ENOMEM;
+		late->nr = (unsigned)(req->len_bytes / PF_BLOCK_SIZE);
+		for (unsigned m = 0; m < pool->set->nr; m++) {
+			if (pool->set->members[m].io == req->io)
+				late->addr = pf_addr_make(m, req->off_bytes / PF_BLOCK_SIZE);
+		}
+		memcpy((uint8_t *)late + PF_BLOCK_SIZE, req->buf, req->len_bytes);
+		late->next = pool->late_writes;
+		pool->late_writes = late;
+	}
+	return 0;
+}
+
+void pf_block_late_writes(struct pf_pool *pool)
+{
+	while (pool->late_writes) {
+		struct pf_late_write *late = pool->late_writes;
+		pool->late_writes = late->next;
+		pf_set_write(pool->set, late->addr, (uint8_t *)late + PF_BLOCK_SIZE, late->nr);
+		free(late);
+	}
+}
+
+static int run_requests(struct pf_pool *pool, struct pf_write *w, struct io_list *io)
+{
+	if (pf_breaks(pool->env, PF_BREAK_MAP_BEFORE_DATA))
+		return hold_back(pool, io);
+	int err = pf_aio_run(pool->set->aio, io->reqs, io->nr);
+	for (unsigned i = 0; err && i < io->nr; i++) {
+		if (!io->reqs[i].result)
+			continue;
+		int redo = redo_elsewhere(pool, w, &io->reqs[i], w->blocks[io->first[i]].block);
+		if (redo)
+			return redo;
+	}
+	return 0;
+}
+
+static int write_all(struct pf_pool *pool, struct pf_write *w)
+{
+	unsigned max = w->nr_pieces + w->nr_blocks / PF_MAX_EXTENT_BLOCKS + 1;
+	struct io_list io = {
+		.reqs = calloc(max, sizeof(*io.reqs)),
+		.first = calloc(max, sizeof(*io.first)),
+		.bounce = calloc(max, sizeof(*io.bounce)),
+	};
+	int err = io.reqs && io.first && io.bounce ? 0 : -ENOMEM;
+	if (!err)
+		err = build_requests(pool, w, &io);
+	if (!err)
+		err = run_requests(pool, w, &io);
+	for (unsigned i = 0; i < io.nr; i++)
+		pf_bufpool_put(pool->buffers, io.bounce[i]);
+	free(io.reqs);
+	free(io.first);
+	free(io.bounce);
+	return err;
+}
+
+int pf_block_write(struct pf_pool *pool, struct pf_write *w)
+{
+	w->pieces = NULL;
+	w->nr_pieces = w->cap_pieces = w->nr_from_promise = 0;
+	w->crc = NULL;
+	int err = 0;
+	if (pool->data_csum) {
+		w->crc = malloc(w->nr_blocks * sizeof(*w->crc));
+		err = w->crc ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = place_all(pool, w);
+	if (!err)
+		err = write_all(pool, w);
+	/* what stayed in place, or was not reached, was promised for nothing */
+	pf_space_unreserve(pool->space, w->nr_blocks - w->nr_from_promise);
+	if (err) {
+		pf_block_end(pool, w, false);
+		return err;
+	}
+	unsigned first = 0;
+	for (unsigned i = 0; i < w->nr_pieces; i++) {
+		w->pieces[i].crc = w->crc ? w->crc + first : NULL;
+		first += w->pieces[i].nr;
+	}
+	return 0;
+}
+
+/* Consecutive pieces are announced together. */
+void pf_block_want(struct pf_txn *txn, const struct pf_write *w)
+{
+	for (unsigned i = 0; i < w->nr_pieces;) {
+		unsigned n = 1;
+		uint64_t end = w->pieces[i].start + w->pieces[i].nr;
+		while (i + n < w->nr_pieces && w->pieces[i + n].start == end)
+			end += w->pieces[i + n++].nr;
+		pf_extent_want(txn, w->data_id, w->pieces[i].start, end, n, end - w->pieces[i].start);
+		i += n;
+	}
+}
+
+int pf_block_check(struct pf_txn *txn, struct pf_pool *pool, const struct pf_write *w)
+{
+	for (unsigned i = 0; i < w->nr_pieces; i++) {
+		const struct pf_piece *p = &w->pieces[i];
+		int err = pf_extent_check(txn, pool, w->data_id, p->start, p->start + p->nr);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int64_t pf_block_map(struct pf_txn *txn, struct pf_pool *pool, struct pf_write *w)
+{
+	int64_t change = 0;
+	for (unsigned i = 0; i < w->nr_pieces; i++) {
+		const struct pf_piece *p = &w->pieces[i];
+		change -= (int64_t)pf_extent_remove(txn, pool, w->data_id, p->start, p->start + p->nr, p->in_place);
+		change += (int64_t)pf_extent_insert(txn, pool, w->data_id, p, 1);
+	}
+	return change;
+}
+
+void pf_block_end(struct pf_pool *pool, struct pf_write *w, bool mapped)
+{
+	for (unsigned i = 0; !mapped && i < w->nr_pieces; i++)
+		unalloc(pool, &w->pieces[i]);
+	free(w->pieces);
+	free(w->crc);
+	w->pieces = NULL;
+	w->crc = NULL;
+	w->nr_pieces = 0;
+}

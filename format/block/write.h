@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: writing file blocks to free space: place, checksum, write; and entering them in the tree once they are there.
+ *
+ * Order (design rule 14): pf_block_write() returns when the data has been written (not flushed). Only then the caller takes a
+ * transaction and calls pf_block_map(). So no tree that a checkpoint freezes names a block whose write is not complete.
+ *
+ * Invariants
+ *   I1  Live data is never overwritten: blocks come from pf_space_alloc(), or from an unwritten extent of the same range
+ *       ('in place': nothing is live there).
+ *   I2  A failed write is redone elsewhere (rule 9), on another member if there is one, before the caller hears of it.
+ *   I3  Between write and map or abandon the new blocks belong to nobody but the struct pf_write.
+ *
+ * Locks: the caller holds the inode lock exclusively.
+ * Uses: block/extent.
+ */
+#ifndef PF_BLOCK_WRITE_H
+#define PF_BLOCK_WRITE_H
+
+#include "block/extent.h"
+
+struct pf_dirty_block { /* one block to be written */
+	uint64_t block; /* of the file */
+	const void *data; /* PF_BLOCK_SIZE bytes */
+};
+
+struct pf_place { /* where a file likes to lie; kept in the inode */
+	int member;   /* -1: not decided */
+};
+
+struct pf_write {
+	uint64_t data_id;
+	struct pf_place *place;
+	const struct pf_dirty_block *blocks; /* ascending, no block twice; the caller's */
+	unsigned nr_blocks;
+	/* results */
+	struct pf_piece *pieces; /* ascending */
+	unsigned nr_pieces, cap_pieces;
+	uint64_t *crc; /* of each of the blocks; NULL without DATA_CSUM */
+	unsigned nr_from_promise; /* blocks allocated from the promise */
+};
+
+/* Writes w->blocks. nr_blocks have been promised by pf_space_reserve(): the promise is used up when it returns, also when it
+ * fails. Errors: -ENOSPC, -EIO, -ENOMEM, damage codes; nothing is left allocated then. */
+int pf_block_write(struct pf_pool *pool, struct pf_write *w);
+
+/* Announces the change of the tree. */
+void pf_block_want(struct pf_txn *txn, const struct pf_write *w);
+/* Under the transaction's lock: -PF_EITEM_INVALID before anything is changed. */
+int pf_block_check(struct pf_txn *txn, struct pf_pool *pool, const struct pf_write *w);
+/* Maps what was written in place of what was there. Returns the change in the number of mapped blocks. */
+int64_t pf_block_map(struct pf_txn *txn, struct pf_pool *pool, struct pf_write *w);
+
+/* Frees the arrays; @mapped false: gives the blocks back too. */
+void pf_block_end(struct pf_pool *pool, struct pf_write *w, bool mapped);
+
+/* PF_BREAK_MAP_BEFORE_DATA (tests): the data writes held back are done now. */
+void pf_block_late_writes(struct pf_pool *pool);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+#include "commit/checkpoint.h"
+
+#include "block/write.h"
+#include "commit/commit_int.h"
+#include "object/data.h"
+#include "object/orphan.h"
+#include "object/stage.h"
+
+#include <stdlib.h>
+
+#define TRIES 3 /* of a step, before the pool gives up */
+
+uint32_t pf_commit_meta_mask(const struct pf_super *super)
+{
+	uint32_t mask = 0;
+	for (unsigned i = 0; i < super->nr_meta; i++)
+		mask |= 1u << super->meta_members[i];
+	return mask;
+}
+
+static uint32_t all_members(const struct pf_pool *pool)
+{
+	return pool->set->nr == 32 ? UINT32_MAX : (1u << pool->set->nr) - 1;
+}
+
+/* The flush that makes G's nodes, maps and data durable. */
+static int flush_written(struct pf_pool *pool)
+{
+	uint32_t mask = all_members(pool);
+	if (pf_breaks(pool->env, PF_BREAK_FLUSH_BEFORE_SUPER))
+		return 0;
+	if (pf_breaks(pool->env, PF_BREAK_FLUSH_ONE_MEMBER))
+		mask &= ~(1u << (pool->set->nr - 1));
+	return pf_set_flush(pool->set, mask, NULL);
+}
+
+static int freeze(struct pf_pool *pool)
+{
+	struct pf_commit *c = pool->commit;
+	struct pf_space_stats space;
+	struct pf_tree_stats tree;
+	pthread_mutex_lock(&pool->super_lock);
+	c->next = pool->super;
+	pthread_mutex_unlock(&pool->super_lock);
+	pf_tree_lock(pool->tree);
+	uint64_t generation = pool->open_generation++;
+	pf_tree_freeze(pool->tree, generation);
+	pf_space_freeze(pool->space);
+	c->next.counters = pool->counters;
+	pf_space_stats(pool->space, &space);
+	pf_tree_unlock(pool->tree);
+	pf_tree_stats(pool->tree, &tree); /* frozen nodes stay as many until this checkpoint is durable */
+	c->next.generation = generation;
+	c->next.flags &= ~(uint64_t)PF_SUPER_CLEAN;
+	c->next.written_ns = pf_now_ns(pool->env);
+	/* a number taken after the freeze is merely skipped after a crash */
+	c->next.counters.next_id = c->next.counters.next_orphan = atomic_load(&pool->next_id);
+	c->next.counters.node_blocks = space.node_blocks + tree.frozen_nodes * PF_NODE_BLOCKS;
+	pthread_mutex_lock(&c->lock);
+	c->frozen = generation;
+	pthread_mutex_unlock(&c->lock);
+	return 0;
+}
+
+static int write_nodes(struct pf_pool *pool)
+{
+	struct pf_commit *c = pool->commit;
+	int err = 0;
+	if (pf_breaks(pool->env, PF_BREAK_FLUSH_BEFORE_NODES))
+		err = flush_written(pool);
+	return err ? err : pf_tree_write_frozen(pool->tree, &c->next.root, &c->next.root_level);
+}
+
+static int write_maps(struct pf_pool *pool)
+{
+	struct pf_commit *c = pool->commit;
+	int err = 0;
+	if (pf_breaks(pool->env, PF_BREAK_FLUSH_BEFORE_MAPS))
+		err = flush_written(pool);
+	return err ? err : pf_space_write(pool->space, c->next.generation, &c->next, &c->changed_mask);
+}
+
+static int flush_all(struct pf_pool *pool)
+{
+	if (pf_breaks(pool->env, PF_BREAK_FLUSH_BEFORE_NODES | PF_BREAK_FLUSH_BEFORE_MAPS))
+		return 0;
+	return flush_written(pool);
+}
+
+static uint32_t super_mask(const struct pf_commit *c)
+{
+	return pf_commit_meta_mask(&c->next) | c->changed_mask;
+}
+
+static int write_super(struct pf_pool *pool)
+{
+	struct pf_commit *c = pool->commit;
+	int err = 0;
+	if (pf_breaks(pool->env, PF_BREAK_FLUSH_BEFORE_COMPLETION))
+		err = pf_set_flush(pool->set, super_mask(c), NULL);
+	return err ? err : pf_set_write_super(pool->set, &c->next, super_mask(c), NULL);
+}
+
+static int flush_super(struct pf_pool *pool)
+{
+	if (pf_breaks(pool->env, PF_BREAK_FLUSH_AFTER_SUPER | PF_BREAK_FLUSH_BEFORE_COMPLETION))
+		return 0;
+	return pf_set_flush(pool->set, super_mask(pool->commit), NULL);
+}
+
+static int durable(struct pf_pool *pool)
+{
+	struct pf_commit *c = pool->commit;
+	pf_tree_lock(pool->tree);
+	pf_tree_durable(pool->tree);
+	pf_space_durable(pool->space);
+	pf_tree_unlock(pool->tree);
+	pthread_mutex_lock(&pool->super_lock);
+	pool->super = c->next;
+	pthread_mutex_unlock(&pool->super_lock);
+	pthread_mutex_lock(&c->lock);
+	c->durable = c->next.generation;
+	pthread_mutex_unlock(&c->lock);
+	pf_block_late_writes(pool);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct pf_pool *pool);
+	bool final; /* a failure is not tried again */
+} steps[] = {
+	[PF_COMMIT_IDLE] = { "freezing the tree", freeze, false },
+	[PF_COMMIT_NODES] = { "writing tree nodes", write_nodes, false },
+	[PF_COMMIT_MAPS] = { "writing free-space maps", write_maps, false },
+	[PF_COMMIT_FLUSH] = { "flushing the members", flush_all, true },
+	[PF_COMMIT_SUPER] = { "writing superblocks", write_super, false },
+	[PF_COMMIT_FLUSH2] = { "flushing the superblocks", flush_super, true },
+	[PF_COMMIT_DURABLE] = { "releasing freed space", durable, true },
+};
+
+static int run_phase(struct pf_pool *pool, enum pf_commit_phase phase)
+{
+	int err = 0;
+	for (unsigned try = 0; try < TRIES; try++) {
+		err = steps[phase].run(pool);
+		if (!err || steps[phase].final || err == -ENOSPC)
+			break;
+	}
+	if (err == -ENOSPC) {
+		pf_log(pool->env, PF_LOG_ERROR, "%s: no space on the filesystem that holds an image member; "
+		       "changes are kept in memory until there is room", steps[phase].name);
+	} else if (err && !atomic_exchange(&pool->failed, err)) {
+		pf_log(pool->env, PF_LOG_ERROR, "%s failed: %s; the pool takes no more changes, what was committed is safe; "
+		       "check the members' disks, unmount and run fsck.poolfs", steps[phase].name, pf_strerror(err));
+	}
+	return err;
+}
+
+int pf_commit_step(struct pf_pool *pool, bool start)
+{
+	struct pf_commit *c = pool->commit;
+	pthread_mutex_lock(&c->lock);
+	while (c->stepping)
+		pthread_cond_wait(&c->changed, &c->lock);
+	enum pf_commit_phase phase = c->phase;
+	int err = atomic_load(&pool->failed);
+	bool idle = !err && phase == PF_COMMIT_IDLE && !start;
+	c->stepping = !err && !idle;
+	pthread_mutex_unlock(&c->lock);
+	if (err || idle)
+		return err ? -EIO : 0;
+	err = run_phase(pool, phase);
+	pthread_mutex_lock(&c->lock);
+	if (!err)
+		c->phase = phase == PF_COMMIT_DURABLE ? PF_COMMIT_IDLE : phase + 1;
+	if (err) {
+		c->nr_failures++;
+		c->last_error = err;
+	}
+	c->stepping = false;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	return err ? err : 1;
+}
+
+int pf_commit_reach(struct pf_pool *pool, uint64_t generation)
+{
+	struct pf_commit *c = pool->commit;
+	int err = 0;
+	pthread_mutex_lock(&c->lock);
+	uint64_t nr_failures = c->nr_failures;
+	if (c->wanted < generation)
+		c->wanted = generation;
+	pthread_cond_broadcast(&c->changed);
+	while (!err && c->durable < generation) {
+		/* while the workers stop, the checkpointer may be gone already */
+		bool inline_step = !c->workers || c->stop || pthread_equal(pthread_self(), c->checkpointer);
+		if (atomic_load(&pool->failed)) {
+			err = -EIO;
+		} else if (c->nr_failures != nr_failures) {
+			err = c->last_error;
+		} else if (inline_step) {
+			bool start = c->frozen < generation;
+			pthread_mutex_unlock(&c->lock);
+			err = pf_commit_step(pool, start);
+			err = err < 0 ? err : 0;
+			pthread_mutex_lock(&c->lock);
+		} else {
+			pthread_cond_wait(&c->changed, &c->lock);
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+	return err;
+}
+
+int pf_commit_wait(struct pf_pool *pool, bool force)
+{
+	struct pf_commit *c = pool->commit;
+	if (pool->read_only)
+		return 0;
+	if (atomic_load(&pool->failed))
+		return -EIO;
+	pf_tree_lock(pool->tree);
+	bool dirty = force || pf_tree_dirty(pool->tree);
+	uint64_t generation = pool->open_generation;
+	pf_tree_unlock(pool->tree);
+	pthread_mutex_lock(&c->lock);
+	/* what is not dirty may still be in the checkpoint under way */
+	if (!dirty)
+		generation = c->frozen;
+	pthread_mutex_unlock(&c->lock);
+	return pf_commit_reach(pool, generation);
+}
+
+void pf_commit_request(struct pf_pool *pool)
+{
+	struct pf_commit *c = pool->commit;
+	pthread_mutex_lock(&c->lock);
+	if (c->wanted <= c->frozen) {
+		c->wanted = c->frozen + 1;
+		pthread_cond_broadcast(&c->changed);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Rule 18: before ENOSPC is said, the reaper has finished and a checkpoint has released what was freed. */
+static int make_room(struct pf_pool *pool)
+{
+	int err;
+	while ((err = pf_orphan_reap(pool)) > 0)
+		;
+	struct pf_space_stats stats;
+	pf_space_stats(pool->space, &stats);
+	if (err || !stats.pending_blocks)
+		return err;
+	return pf_commit_wait(pool, true);
+}
+
+static int checkpoint(struct pf_pool *pool)
+{
+	return pf_commit_wait(pool, true);
+}
+
+/* Rule 16. Above half of the limit a checkpoint is begun; at the limit the operation waits for it. */
+static int throttle(struct pf_pool *pool)
+{
+	struct pf_commit *c = pool->commit;
+	if (c->workers && pthread_equal(pthread_self(), c->checkpointer))
+		return 0;
+	if (c->workers && pf_tree_dirty(pool->tree) <= pool->dirty_limit) {
+		pf_commit_request(pool);
+		return 0;
+	}
+	return pf_commit_wait(pool, false);
+}
+
+int pf_commit_create(struct pf_pool *pool)
+{
+	struct pf_commit *c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	c->frozen = c->durable = c->wanted = pool->super.generation;
+	pool->commit = c;
+	pool->make_room = make_room;
+	pool->throttle = throttle;
+	pool->checkpoint = checkpoint;
+	return 0;
+}
+
+void pf_commit_destroy(struct pf_pool *pool)
+{
+	if (!pool->commit)
+		return;
+	pthread_cond_destroy(&pool->commit->changed);
+	pthread_mutex_destroy(&pool->commit->lock);
+	free(pool->commit);
+	pool->commit = NULL;
+}
+
+int pf_commit_super(struct pf_pool *pool, struct pf_super *super, uint32_t mask)
+{
+	struct pf_commit *c = pool->commit;
+	super->generation = pool->open_generation;
+	super->written_ns = pf_now_ns(pool->env);
+	int err = pf_set_write_super(pool->set, super, mask, NULL);
+	if (!err)
+		err = pf_set_flush(pool->set, mask, NULL);
+	if (err)
+		return err;
+	pool->open_generation++;
+	pthread_mutex_lock(&c->lock);
+	c->frozen = c->durable = super->generation;
+	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&pool->super_lock);
+	pool->super = *super;
+	pthread_mutex_unlock(&pool->super_lock);
+	return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * The two threads of a mounted pool: one makes checkpoints, one removes what no name leads to. */
+#include "commit/commit_int.h"
+#include "object/orphan.h"
+#include "object/stage.h"
+
+#include <time.h>
+
+#define REAP_POLL_MS 200
+#define RETRY_MS 1000 /* after a step that failed for lack of room on a host filesystem */
+
+static struct timespec after_ms(unsigned ms)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += ms / 1000;
+	t.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_sec++;
+		t.tv_nsec -= 1000000000;
+	}
+	return t;
+}
+
+/* Waits until a checkpoint is wanted, the time is up (true), or stop. Lock held. */
+static bool wait_for_work(struct pf_commit *c, unsigned ms)
+{
+	struct timespec end = after_ms(ms);
+	int err = 0;
+	while (!c->stop && c->wanted <= c->durable && err != ETIMEDOUT)
+		err = pthread_cond_timedwait(&c->changed, &c->lock, &end);
+	return err == ETIMEDOUT;
+}
+
+static void pause_ms(struct pf_commit *c, unsigned ms)
+{
+	struct timespec end = after_ms(ms);
+	while (!c->stop && pthread_cond_timedwait(&c->changed, &c->lock, &end) != ETIMEDOUT)
+		;
+}
+
+static void *checkpointer(void *arg)
+{
+	struct pf_pool *pool = arg;
+	struct pf_commit *c = pool->commit;
+	pthread_mutex_lock(&c->lock);
+	while (!c->stop) {
+		bool interval = wait_for_work(c, c->interval_ms);
+		uint64_t wanted = c->wanted;
+		bool stop = c->stop;
+		pthread_mutex_unlock(&c->lock);
+		int err = 0;
+		if (stop) {
+			pthread_mutex_lock(&c->lock);
+			break;
+		}
+		if (interval) {
+			pf_stage_drain_all(pool); /* failures are kept with the inodes */
+			err = pf_commit_wait(pool, false);
+		} else {
+			err = pf_commit_reach(pool, wanted);
+		}
+		pthread_mutex_lock(&c->lock);
+		if (err)
+			pause_ms(c, RETRY_MS);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+static void *reaper(void *arg)
+{
+	struct pf_pool *pool = arg;
+	struct pf_commit *c = pool->commit;
+	for (;;) {
+		struct timespec end = after_ms(REAP_POLL_MS);
+		pthread_mutex_lock(&c->lock);
+		while (!c->stop && !atomic_load(&pool->reap_wanted) &&
+		       pthread_cond_timedwait(&c->changed, &c->lock, &end) != ETIMEDOUT)
+			;
+		bool stop = c->stop;
+		pthread_mutex_unlock(&c->lock);
+		if (stop)
+			return NULL;
+		int err = pf_orphan_reap(pool);
+		if (err < 0)
+			pf_log(pool->env, PF_LOG_WARNING, "freeing the space of a deleted file failed: %s; run fsck.poolfs",
+			       pf_strerror(err));
+	}
+}
+
+int pf_commit_start_workers(struct pf_pool *pool, unsigned interval_ms)
+{
+	struct pf_commit *c = pool->commit;
+	c->interval_ms = interval_ms;
+	c->stop = false;
+	pthread_mutex_lock(&c->lock);
+	int err = -pthread_create(&c->checkpointer, NULL, checkpointer, pool);
+	c->workers = !err;
+	pthread_mutex_unlock(&c->lock);
+	if (err)
+		return err;
+	err = -pthread_create(&c->reaper, NULL, reaper, pool);
+	if (err) {
+		pthread_mutex_lock(&c->lock);
+		c->stop = true;
+		pthread_cond_broadcast(&c->changed);
+		pthread_mutex_unlock(&c->lock);
+		pthread_join(c->checkpointer, NULL);
+		c->workers = false;
+	}
+	return err;
+}
+
+void pf_commit_stop_workers(struct pf_pool *pool)
+{
+	struct pf_commit *c = pool->commit;
+	if (!c || !c->workers)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->stop = true;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	/* the reaper first: it may be waiting for a checkpoint */
+	pthread_join(c->reaper, NULL);
+	pthread_join(c->checkpointer, NULL);
+	c->workers = false;
+}

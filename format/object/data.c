@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "object/data.h"
+
+#include "object/orphan.h"
+#include "object/path.h"
+#include "object/stage.h"
+
+#include <string.h>
+
+int pf_op_begin(struct pf_pool *pool)
+{
+	int err = pf_pool_writable(pool);
+	if (!err && pf_tree_dirty(pool->tree) > pool->dirty_limit / 2)
+		err = pool->throttle(pool);
+	return err;
+}
+
+void pf_change_init(struct pf_change *change, const struct pf_inode *inode)
+{
+	*change = (struct pf_change){ .item = inode->item, .tree_size = inode->tree_size };
+}
+
+static void want_all(struct pf_txn *txn, const struct pf_inode *inode, const struct pf_change *c)
+{
+	pf_inode_want(txn, inode->ino);
+	if (c->write)
+		pf_block_want(txn, c->write);
+	if (c->remove_from != c->remove_to)
+		pf_extent_want(txn, inode->item.data_id, c->remove_from, c->remove_to, 0, 0);
+	if (c->orphan_seq)
+		pf_txn_want(txn, pf_key_orphan_range(c->orphan_seq), pf_key_orphan_range(c->orphan_seq),
+			    PF_TXN_ITEM(sizeof(struct pf_disk_orphan_range)));
+	if (c->finished_seq)
+		pf_txn_want(txn, pf_key_orphan_range(c->finished_seq), pf_key_orphan_range(c->finished_seq), 0);
+}
+
+static int check_all(struct pf_txn *txn, struct pf_pool *pool, const struct pf_inode *inode, const struct pf_change *c)
+{
+	int err = 0;
+	if (c->remove_from != c->remove_to)
+		err = pf_extent_check(txn, pool, inode->item.data_id, c->remove_from, c->remove_to);
+	if (!err && c->write)
+		err = pf_block_check(txn, pool, c->write);
+	return err;
+}
+
+static void change_all(struct pf_txn *txn, struct pf_pool *pool, struct pf_inode *inode, struct pf_change *c)
+{
+	int64_t blocks = 0;
+	uint64_t old_data_id = inode->item.data_id;
+	if (c->remove_from != c->remove_to)
+		blocks -= (int64_t)pf_extent_remove(txn, pool, old_data_id, c->remove_from, c->remove_to, false);
+	if (c->write)
+		blocks += pf_block_map(txn, pool, c->write);
+	if (c->orphan_seq) {
+		struct pf_disk_orphan_range disk;
+		pf_orphan_range_pack(&c->orphan, &disk);
+		pf_txn_put(txn, pf_key_orphan_range(c->orphan_seq), &disk, sizeof(disk));
+	}
+	if (c->finished_seq)
+		pf_txn_del(txn, pf_key_orphan_range(c->finished_seq));
+	pool->counters.data_blocks += (uint64_t)blocks;
+	if (!inode->item.nlink)
+		pool->counters.orphan_blocks += (uint64_t)blocks;
+	if (c->item.data_id != old_data_id) {
+		/* all of the old data is the reaper's now */
+		if (inode->item.nlink)
+			pool->counters.orphan_blocks += inode->item.blocks;
+		c->item.blocks = 0;
+	} else {
+		c->item.blocks = inode->item.blocks + (uint64_t)blocks;
+	}
+	inode->item = c->item;
+	inode->tree_size = c->tree_size;
+	pf_inode_store(txn, inode);
+}
+
+int pf_data_apply(struct pf_pool *pool, struct pf_inode *inode, struct pf_change *change)
+{
+	struct pf_txn txn;
+	pf_txn_init(&txn, pool->tree);
+	want_all(&txn, inode, change);
+	int err = pf_txn_lock(&txn);
+	if (!err) {
+		err = check_all(&txn, pool, inode, change);
+		if (!err)
+			change_all(&txn, pool, inode, change);
+	}
+	pf_txn_end(&txn);
+	if (!err && change->orphan_seq && !change->orphan.ino)
+		atomic_store(&pool->reap_wanted, true);
+	return err;
+}
+
+/* Every block of the range is mapped. */
+static int is_mapped(struct pf_pool *pool, uint64_t data_id, uint64_t start, uint64_t nr, bool *mapped)
+{
+	uint64_t pos = start;
+	*mapped = false;
+	while (pos < start + nr) {
+		struct pf_extent e;
+		int err = pf_extent_find(pool, data_id, pos, &e);
+		if (err == -ENOENT || (!err && e.start > pos))
+			return 0;
+		if (err)
+			return err;
+		pos = e.start + e.nr;
+	}
+	*mapped = true;
+	return 0;
+}
+
+int pf_data_promise(struct pf_pool *pool, struct pf_inode *inode, uint64_t start, uint64_t nr_range, uint64_t nr)
+{
+	int err = pf_space_reserve(pool->space, PF_USE_DATA, nr);
+	if (err != -ENOSPC)
+		return err;
+	int room = pool->make_room(pool);
+	if (room)
+		return room;
+	err = pf_space_reserve(pool->space, PF_USE_DATA, nr);
+	if (err != -ENOSPC)
+		return err;
+	bool mapped;
+	int look = is_mapped(pool, inode->item.data_id, start, nr_range, &mapped);
+	if (look || !mapped)
+		return look ? look : err;
+	return pf_space_reserve(pool->space, PF_USE_DATA_PRIVILEGED, nr);
+}
+
+int pf_data_read_block(struct pf_pool *pool, struct pf_inode *inode, uint64_t block, uint8_t *page)
+{
+	const uint8_t *staged = pf_stage_find(inode, block);
+	if (staged) {
+		memcpy(page, staged, PF_BLOCK_SIZE);
+		return 0;
+	}
+	if (block * PF_BLOCK_SIZE >= inode->item.size) {
+		memset(page, 0, PF_BLOCK_SIZE);
+		return 0;
+	}
+	struct pf_bad_block bad;
+	int err = pf_block_read(pool, inode->item.data_id, block, 1, page, NULL, &bad);
+	if (err)
+		pf_data_report(pool, inode, &bad);
+	return err;
+}
+
+void pf_data_report(struct pf_pool *pool, const struct pf_inode *inode, const struct pf_bad_block *bad)
+{
+	char path[512];
+	pf_path_of(pool, inode, path, sizeof(path));
+	if (!bad->addr) {
+		pf_log(pool->env, PF_LOG_ERROR, "%s: block %llu cannot be looked up: %s; run fsck.poolfs", path,
+		       (unsigned long long)bad->file_block, pf_strerror(bad->err));
+		return;
+	}
+	unsigned m = pf_addr_member(bad->addr);
+	pf_log(pool->env, PF_LOG_ERROR, "%s: block %llu cannot be read (%s, offset %llu): %s; restore the file from a backup",
+	       path, (unsigned long long)bad->file_block, m < pool->set->nr ? pool->set->members[m].io->name : "?",
+	       (unsigned long long)(pf_addr_block(bad->addr) * PF_BLOCK_SIZE), pf_strerror(bad->err));
+}

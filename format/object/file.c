@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT
+ * Reading and writing files. Small writes are staged; large ones go straight to the members (object/stage.h). */
+#include "object/data.h"
+#include "object/stage.h"
+#include "object/xattr.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DIRECT_BYTES (64u << 10)  /* a write of at least this many bytes is not staged */
+#define CHUNK_BYTES (4u << 20)    /* longer ones are taken in pieces of this size, each one point of the file's history */
+#define CHUNK_BLOCKS (CHUNK_BYTES / PF_BLOCK_SIZE + 1)
+
+size_t pf_read_buf_bytes(uint64_t off_bytes, size_t len_bytes)
+{
+	uint64_t first = off_bytes / PF_BLOCK_SIZE, last = (off_bytes + len_bytes + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE;
+	return (size_t)(last - first) * PF_BLOCK_SIZE;
+}
+
+static int read_blocks(struct pf_pool *pool, struct pf_inode *inode, uint64_t start, uint64_t nr, uint8_t *buf)
+{
+	while (nr) {
+		unsigned n = nr < PF_MAP_BLOCKS ? (unsigned)nr : PF_MAP_BLOCKS;
+		uint64_t staged[PF_MAP_BLOCKS / 64] = { 0 };
+		struct pf_bad_block bad;
+		pf_stage_mask(inode, start, n, staged);
+		int err = pf_block_read(pool, inode->item.data_id, start, n, buf, staged, &bad);
+		if (err) {
+			pf_data_report(pool, inode, &bad);
+			return err;
+		}
+		pf_stage_overlay(inode, start, n, buf);
+		start += n;
+		nr -= n;
+		buf += (size_t)n * PF_BLOCK_SIZE;
+	}
+	return 0;
+}
+
+static int is_regular(const struct pf_inode *inode)
+{
+	return pf_inode_is_file(inode) ? 0 : pf_inode_is_dir(inode) ? -EISDIR : -EINVAL;
+}
+
+int64_t pf_read(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, void *buf, size_t len_bytes)
+{
+	struct pf_inode *inode;
+	int err = pf_inode_get(pool, ino, &inode);
+	if (err)
+		return err;
+	int64_t done = 0;
+	pthread_rwlock_rdlock(&inode->lock);
+	err = is_regular(inode);
+	uint64_t size = inode->item.size;
+	if (!err && off_bytes < size && len_bytes) {
+		uint64_t len = size - off_bytes < len_bytes ? size - off_bytes : len_bytes;
+		uint64_t first = off_bytes / PF_BLOCK_SIZE;
+		err = read_blocks(pool, inode, first, pf_read_buf_bytes(off_bytes, len) / PF_BLOCK_SIZE, buf);
+		done = (int64_t)len;
+	}
+	pthread_rwlock_unlock(&inode->lock);
+	pf_inode_put(pool, inode);
+	return err ? err : done;
+}
+
+/* What the inode becomes by a write of [off, off + len). */
+static void written_item(struct pf_pool *pool, const struct pf_inode *inode, uint64_t end, unsigned flags,
+			 struct pf_inode_item *item)
+{
+	*item = inode->item;
+	if (end > item->size)
+		item->size = end;
+	if (flags & PF_WRITE_KILL_SUIDGID)
+		item->mode = pf_mode_without_setid(item->mode);
+	if (!(flags & PF_WRITE_KEEP_TIMES))
+		item->mtime = item->ctime = pf_inode_now(pool);
+}
+
+/* One write as the blocks it touches: whole ones point into the caller's buffer, the first and last may be pages that hold
+ * old and new bytes. */
+struct span {
+	uint64_t off, end; /* bytes */
+	uint64_t first;    /* block */
+	unsigned nr;
+	const uint8_t *buf;
+};
+
+static struct span make_span(uint64_t off, const void *buf, size_t len)
+{
+	struct span s = { .off = off, .end = off + len, .first = off / PF_BLOCK_SIZE, .buf = buf };
+	s.nr = (unsigned)((s.end + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE - s.first);
+	return s;
+}
+
+/* The part of block @i of the span that is written: [*from, *to) within the block, and its source. */
+static const uint8_t *span_part(const struct span *s, unsigned i, unsigned *from, unsigned *to)
+{
+	uint64_t start = (s->first + i) * PF_BLOCK_SIZE;
+	*from = s->off > start ? (unsigned)(s->off - start) : 0;
+	*to = s->end < start + PF_BLOCK_SIZE ? (unsigned)(s->end - start) : PF_BLOCK_SIZE;
+	return s->buf + (start + *from - s->off);
+}
+
+static bool is_partial(const struct span *s, unsigned i)
+{
+	unsigned from, to;
+	span_part(s, i, &from, &to);
+	return from || to < PF_BLOCK_SIZE;
+}
+
+/* A page of block @i with its old content around what is written. */
+static int fill_page(struct pf_pool *pool, struct pf_inode *inode, const struct span *s, unsigned i, uint8_t *page)
+{
+	unsigned from, to;
+	const uint8_t *src = span_part(s, i, &from, &to);
+	if (is_partial(s, i)) {
+		int err = pf_data_read_block(pool, inode, s->first + i, page);
+		if (err)
+			return err;
+	}
+	memcpy(page + from, src, to - from);
+	return 0;
+}
+
+static int write_direct(struct pf_pool *pool, struct pf_inode *inode, const struct span *s, unsigned flags)
+{
+	uint8_t *edge[2] = { NULL, NULL };
+	struct pf_dirty_block *blocks = NULL;
+	struct pf_write w = { .data_id = inode->item.data_id, .place = &inode->place, .nr_blocks = s->nr };
+	int err = pf_stage_drain(pool, inode);
+	if (err)
+		return err;
+	blocks = malloc(s->nr * sizeof(*blocks));
+	if (!blocks)
+		return -ENOMEM;
+	for (unsigned i = 0; !err && i < s->nr; i++) {
+		unsigned from, to;
+		const void *data = span_part(s, i, &from, &to);
+		if (is_partial(s, i)) {
+			uint8_t **page = &edge[i ? 1 : 0];
+			*page = pf_bufpool_get(pool->pages);
+			err = *page ? fill_page(pool, inode, s, i, *page) : -ENOMEM;
+			data = *page;
+		}
+		blocks[i] = (struct pf_dirty_block){ s->first + i, data };
+	}
+	w.blocks = blocks;
+	if (!err)
+		err = pf_data_promise(pool, inode, s->first, s->nr, s->nr);
+	if (!err)
+		err = pf_block_write(pool, &w);
+	if (!err) {
+		struct pf_change change;
+		pf_change_init(&change, inode);
+		written_item(pool, inode, s->end, flags, &change.item);
+		change.tree_size = change.item.size;
+		change.write = &w;
+		err = pf_data_apply(pool, inode, &change);
+		pf_block_end(pool, &w, !err);
+	}
+	pf_bufpool_put(pool->pages, edge[0]);
+	pf_bufpool_put(pool->pages, edge[1]);
+	free(blocks);
+	return err;
+}
+
+#define STAGED_MAX (DIRECT_BYTES / PF_BLOCK_SIZE + 1)
+
+static int write_staged(struct pf_pool *pool, struct pf_inode *inode, const struct span *s, unsigned flags)
+{
+	uint8_t *pages[STAGED_MAX] = { NULL };
+	unsigned fresh = 0;
+	assert(s->nr <= STAGED_MAX);
+	int err = 0;
+	if (pf_stage_blocks(inode) + s->nr > PF_STAGE_BLOCKS)
+		err = pf_stage_drain(pool, inode);
+	for (unsigned i = 0; i < s->nr; i++)
+		fresh += !pf_stage_find(inode, s->first + i);
+	if (!err && fresh)
+		err = pf_data_promise(pool, inode, s->first, s->nr, fresh);
+	if (err)
+		return err;
+	for (unsigned i = 0; !err && i < s->nr; i++) {
+		if (pf_stage_find(inode, s->first + i))
+			continue;
+		pages[i] = pf_bufpool_get(pool->pages);
+		err = pages[i] ? fill_page(pool, inode, s, i, pages[i]) : -ENOMEM;
+	}
+	if (!err && !inode->stage && fresh)
+		err = pf_stage_begin(pool, inode);
+	if (err) {
+		for (unsigned i = 0; i < s->nr; i++)
+			pf_bufpool_put(pool->pages, pages[i]);
+		pf_space_unreserve(pool->space, fresh);
+		return err;
+	}
+	for (unsigned i = 0; i < s->nr; i++) {
+		unsigned from, to;
+		const uint8_t *src = span_part(s, i, &from, &to);
+		if (pages[i])
+			pf_stage_add(pool, inode, s->first + i, pages[i]);
+		else
+			memcpy(pf_stage_find(inode, s->first + i) + from, src, to - from);
+	}
+	uint32_t old_mode = inode->item.mode;
+	written_item(pool, inode, s->end, flags, &inode->item);
+	/* lost set-id bits are not to come back with a crash (pitfalls 1.20): the rest may wait for the data */
+	if (inode->item.mode != old_mode) {
+		struct pf_change change;
+		pf_change_init(&change, inode);
+		err = pf_data_apply(pool, inode, &change);
+	}
+	return err;
+}
+
+int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const void *buf, size_t len_bytes,
+		 unsigned flags)
+{
+	struct pf_inode *inode;
+	int err = pf_op_begin(pool);
+	if (err || !len_bytes)
+		return err;
+	if (off_bytes > (uint64_t)PF_MAX_FILE_BYTES || len_bytes > (uint64_t)PF_MAX_FILE_BYTES - off_bytes)
+		return -EFBIG;
+	pf_stage_balance(pool);
+	err = pf_inode_get(pool, ino, &inode);
+	if (err)
+		return err;
+	size_t done = 0;
+	pthread_rwlock_wrlock(&inode->lock);
+	err = is_regular(inode);
+	if (!err)
+		err = pf_xattr_drop_capability(pool, inode);
+	while (!err && done < len_bytes) {
+		size_t len = len_bytes - done < CHUNK_BYTES ? len_bytes - done : CHUNK_BYTES;
+		struct span s = make_span(off_bytes + done, (const uint8_t *)buf + done, len);
+		err = len >= DIRECT_BYTES ? write_direct(pool, inode, &s, flags) : write_staged(pool, inode, &s, flags);
+		if (!err)
+			done += len;
+	}
+	pthread_rwlock_unlock(&inode->lock);
+	pf_inode_put(pool, inode);
+	return done ? (int64_t)done : err;
+}
+
+int64_t pf_copy_range(struct pf_pool *pool, uint64_t from, uint64_t from_off, uint64_t to, uint64_t to_off,
+		      size_t len_bytes)
+{
+	if (from == to && from_off < to_off + len_bytes && to_off < from_off + len_bytes)
+		return -EINVAL;
+	uint8_t *buf = NULL;
+	size_t piece = PF_SEGMENT_BYTES, done = 0;
+	if (posix_memalign((void **)&buf, PF_BLOCK_SIZE, piece + PF_BLOCK_SIZE))
+		return -ENOMEM;
+	int64_t n = 1;
+	while (done < len_bytes && n > 0) {
+		size_t len = len_bytes - done < piece ? len_bytes - done : piece;
+		n = pf_read(pool, from, from_off + done, buf, len);
+		if (n > 0)
+			n = pf_write(pool, to, to_off + done, buf + (from_off + done) % PF_BLOCK_SIZE, (size_t)n, 0);
+		if (n > 0)
+			done += (size_t)n;
+	}
+	free(buf);
+	return done ? (int64_t)done : n;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+#include "object/inode.h"
+
+#include "object/orphan.h"
+#include "object/refs.h"
+#include "object/stage.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define BUCKETS 8192
+#define IDLE_MAX 4096 /* unpinned inodes kept for speed */
+
+struct pf_icache {
+	pthread_mutex_t lock;
+	struct pf_inode *buckets[BUCKETS];
+	struct pf_inode *lru_first, *lru_last; /* oldest first */
+	unsigned nr_idle;
+	uint64_t nr_removed; /* structs that left: what was loaded before may be older than what one of them stored */
+	struct pf_refs refs;
+};
+
+int pf_icache_create(struct pf_icache **out)
+{
+	struct pf_icache *c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	pthread_mutex_init(&c->lock, NULL);
+	*out = c;
+	return 0;
+}
+
+static void inode_free(struct pf_inode *inode)
+{
+	pthread_rwlock_destroy(&inode->lock);
+	free(inode);
+}
+
+void pf_icache_destroy(struct pf_icache *cache)
+{
+	if (!cache)
+		return;
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		while (cache->buckets[i]) {
+			struct pf_inode *inode = cache->buckets[i];
+			cache->buckets[i] = inode->hash_next;
+			assert(!inode->stage);
+			inode_free(inode);
+		}
+	}
+	pf_refs_free(&cache->refs);
+	pthread_mutex_destroy(&cache->lock);
+	free(cache);
+}
+
+static struct pf_inode **bucket(struct pf_icache *c, uint64_t ino)
+{
+	return &c->buckets[ino % BUCKETS];
+}
+
+static struct pf_inode *hash_find(struct pf_icache *c, uint64_t ino)
+{
+	struct pf_inode *inode = *bucket(c, ino);
+	while (inode && inode->ino != ino)
+		inode = inode->hash_next;
+	return inode;
+}
+
+static void hash_remove(struct pf_icache *c, struct pf_inode *inode)
+{
+	struct pf_inode **p = bucket(c, inode->ino);
+	while (*p != inode)
+		p = &(*p)->hash_next;
+	*p = inode->hash_next;
+	c->nr_removed++;
+}
+
+static void lru_remove(struct pf_icache *c, struct pf_inode *inode)
+{
+	if (!inode->in_lru)
+		return;
+	*(inode->lru_prev ? &inode->lru_prev->lru_next : &c->lru_first) = inode->lru_next;
+	*(inode->lru_next ? &inode->lru_next->lru_prev : &c->lru_last) = inode->lru_prev;
+	inode->in_lru = false;
+	c->nr_idle--;
+}
+
+static void lru_append(struct pf_icache *c, struct pf_inode *inode)
+{
+	inode->lru_next = NULL;
+	inode->lru_prev = c->lru_last;
+	*(c->lru_last ? &c->lru_last->lru_next : &c->lru_first) = inode;
+	c->lru_last = inode;
+	inode->in_lru = true;
+	c->nr_idle++;
+}
+
+static struct pf_inode *inode_alloc(uint64_t ino, const struct pf_inode_item *item)
+{
+	struct pf_inode *inode = calloc(1, sizeof(*inode));
+	if (!inode)
+		return NULL;
+	pthread_rwlock_init(&inode->lock, NULL);
+	inode->ino = ino;
+	inode->item = *item;
+	inode->tree_size = item->size;
+	inode->place.member = -1;
+	inode->capability = item->flags & PF_INODE_HAS_XATTR ? PF_UNKNOWN : PF_ABSENT;
+	inode->orphan = item->nlink == 0;
+	inode->pins = 1;
+	return inode;
+}
+
+static int load_item(struct pf_pool *pool, uint64_t ino, struct pf_inode_item *item)
+{
+	struct pf_disk_inode disk;
+	if (!ino || ino > PF_KEY_FIELD_MAX)
+		return -ESTALE;
+	int len = pf_tree_get(pool->tree, pf_key_inode(ino), &disk, sizeof(disk));
+	if (len == -ENOENT)
+		return -ESTALE;
+	return len < 0 ? len : pf_inode_item_unpack(&disk, (unsigned)len, item);
+}
+
+/* Pins what is cached. *out NULL: not cached. */
+static int get_cached(struct pf_icache *c, uint64_t ino, struct pf_inode **out)
+{
+	*out = hash_find(c, ino);
+	if (!*out)
+		return 0;
+	if ((*out)->dead)
+		return -ESTALE;
+	lru_remove(c, *out);
+	(*out)->pins++;
+	return 0;
+}
+
+/* Loads and inserts. *out NULL with 0: look again. */
+static int load(struct pf_pool *pool, uint64_t ino, uint64_t nr_removed, struct pf_inode **out)
+{
+	struct pf_icache *c = pool->icache;
+	struct pf_inode_item item;
+	int err = load_item(pool, ino, &item);
+	if (err)
+		return err;
+	struct pf_inode *fresh = inode_alloc(ino, &item);
+	if (!fresh)
+		return -ENOMEM;
+	pthread_mutex_lock(&c->lock);
+	err = get_cached(c, ino, out);
+	if (!err && !*out && c->nr_removed == nr_removed) {
+		fresh->hash_next = *bucket(c, ino);
+		*bucket(c, ino) = fresh;
+		*out = fresh;
+		fresh = NULL;
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (fresh)
+		inode_free(fresh);
+	return err;
+}
+
+int pf_inode_get(struct pf_pool *pool, uint64_t ino, struct pf_inode **out)
+{
+	struct pf_icache *c = pool->icache;
+	int err;
+	do {
+		pthread_mutex_lock(&c->lock);
+		uint64_t nr_removed = c->nr_removed;
+		err = get_cached(c, ino, out);
+		pthread_mutex_unlock(&c->lock);
+		if (!err && !*out)
+			err = load(pool, ino, nr_removed, out);
+	} while (!err && !*out);
+	return err;
+}
+
+int pf_inode_new(struct pf_pool *pool, uint64_t ino, const struct pf_inode_item *item, struct pf_inode **out)
+{
+	struct pf_icache *c = pool->icache;
+	struct pf_inode *inode = inode_alloc(ino, item);
+	if (!inode)
+		return -ENOMEM;
+	pthread_mutex_lock(&c->lock);
+	inode->hash_next = *bucket(c, ino);
+	*bucket(c, ino) = inode;
+	pthread_mutex_unlock(&c->lock);
+	*out = inode;
+	return 0;
+}
+
+void pf_inode_abort(struct pf_pool *pool, struct pf_inode *inode)
+{
+	if (!inode)
+		return;
+	pthread_mutex_lock(&pool->icache->lock);
+	hash_remove(pool->icache, inode);
+	pf_refs_drop(&pool->icache->refs, inode->ino, UINT64_MAX);
+	pthread_mutex_unlock(&pool->icache->lock);
+	inode_free(inode);
+}
+
+void pf_inode_pin(struct pf_pool *pool, struct pf_inode *inode)
+{
+	pthread_mutex_lock(&pool->icache->lock);
+	inode->pins++;
+	pthread_mutex_unlock(&pool->icache->lock);
+}
+
+/* Nobody uses the inode any more (cache lock held). Returns it when it is an orphan to be deleted. */
+static struct pf_inode *settle(struct pf_icache *c, struct pf_inode *inode, struct pf_inode **evicted)
+{
+	*evicted = NULL;
+	if (inode->orphan && !pf_refs_get(&c->refs, inode->ino)) {
+		inode->dead = true;
+		inode->pins = 1;
+		return inode;
+	}
+	if (inode->orphan)
+		return NULL;
+	lru_append(c, inode);
+	if (c->nr_idle > IDLE_MAX) {
+		*evicted = c->lru_first;
+		lru_remove(c, *evicted);
+		hash_remove(c, *evicted);
+	}
+	return NULL;
+}
+
+static void delete_orphan(struct pf_pool *pool, struct pf_inode *inode)
+{
+	struct pf_icache *c = pool->icache;
+	/* an error leaves the orphan item: the next mount deletes it */
+	int err = pf_pool_writable(pool) ? 0 : pf_orphan_delete(pool, inode);
+	if (err)
+		pf_log(pool->env, PF_LOG_WARNING, "inode %llu: deleting it failed (%s); the next mount will do it",
+		       (unsigned long long)inode->ino, pf_strerror(err));
+	pthread_mutex_lock(&c->lock);
+	hash_remove(c, inode);
+	pthread_mutex_unlock(&c->lock);
+	inode_free(inode);
+}
+
+void pf_inode_put(struct pf_pool *pool, struct pf_inode *inode)
+{
+	if (!inode)
+		return;
+	struct pf_icache *c = pool->icache;
+	struct pf_inode *orphan = NULL, *evicted = NULL;
+	pthread_mutex_lock(&c->lock);
+	assert(inode->pins);
+	if (--inode->pins == 0)
+		orphan = settle(c, inode, &evicted);
+	pthread_mutex_unlock(&c->lock);
+	if (evicted)
+		inode_free(evicted);
+	if (orphan)
+		delete_orphan(pool, orphan);
+}
+
+void pf_inode_unpin(struct pf_pool *pool, struct pf_inode *inode)
+{
+	pthread_mutex_lock(&pool->icache->lock);
+	assert(inode->pins);
+	inode->pins--;
+	pthread_mutex_unlock(&pool->icache->lock);
+}
+
+int pf_inode_ref(struct pf_pool *pool, struct pf_inode *inode)
+{
+	pthread_mutex_lock(&pool->icache->lock);
+	int err = pf_refs_add(&pool->icache->refs, inode->ino, 1);
+	pthread_mutex_unlock(&pool->icache->lock);
+	return err;
+}
+
+bool pf_inode_is_abandoned(struct pf_pool *pool, const struct pf_inode *inode)
+{
+	pthread_mutex_lock(&pool->icache->lock);
+	bool abandoned = inode->orphan && !pf_refs_get(&pool->icache->refs, inode->ino);
+	pthread_mutex_unlock(&pool->icache->lock);
+	return abandoned;
+}
+
+void pf_forget(struct pf_pool *pool, uint64_t ino, uint64_t nr)
+{
+	struct pf_icache *c = pool->icache;
+	struct pf_inode *orphan = NULL;
+	pthread_mutex_lock(&c->lock);
+	if (!pf_refs_drop(&c->refs, ino, nr)) {
+		orphan = hash_find(c, ino);
+		if (orphan && orphan->orphan && !orphan->dead)
+			orphan->pins++;
+		else
+			orphan = NULL;
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (!orphan)
+		return;
+	pthread_rwlock_wrlock(&orphan->lock);
+	if (pf_inode_is_abandoned(pool, orphan))
+		pf_stage_drop(pool, orphan);
+	pthread_rwlock_unlock(&orphan->lock);
+	pf_inode_put(pool, orphan);
+}
+
+int pf_ref(struct pf_pool *pool, uint64_t ino, struct pf_attr *attr)
+{
+	struct pf_inode *inode;
+	int err = pf_inode_get(pool, ino, &inode);
+	if (err)
+		return err;
+	pthread_rwlock_rdlock(&inode->lock);
+	err = pf_inode_is_abandoned(pool, inode) ? -ESTALE : pf_inode_ref(pool, inode);
+	if (!err)
+		pf_inode_attr(inode, attr);
+	pthread_rwlock_unlock(&inode->lock);
+	pf_inode_put(pool, inode);
+	return err;
+}
+
+void pf_inode_set_orphan(struct pf_pool *pool, struct pf_inode *inode, bool orphan)
+{
+	pthread_mutex_lock(&pool->icache->lock);
+	inode->orphan = orphan;
+	pthread_mutex_unlock(&pool->icache->lock);
+}
+
+static void sort_by_number(struct pf_inode **inodes, unsigned nr)
+{
+	for (unsigned i = 1; i < nr; i++) {
+		for (unsigned j = i; j && (!inodes[j - 1] || (inodes[j] && inodes[j]->ino < inodes[j - 1]->ino)); j--) {
+			struct pf_inode *t = inodes[j];
+			inodes[j] = inodes[j - 1];
+			inodes[j - 1] = t;
+		}
+	}
+}
+
+void pf_inode_lock_all(struct pf_inode **inodes, unsigned nr)
+{
+	sort_by_number(inodes, nr);
+	for (unsigned i = 0; i < nr && inodes[i]; i++) {
+		if (!i || inodes[i] != inodes[i - 1])
+			pthread_rwlock_wrlock(&inodes[i]->lock);
+	}
+}
+
+void pf_inode_unlock_all(struct pf_inode **inodes, unsigned nr)
+{
+	for (unsigned i = 0; i < nr && inodes[i]; i++) {
+		if (!i || inodes[i] != inodes[i - 1])
+			pthread_rwlock_unlock(&inodes[i]->lock);
+	}
+}
+
+void pf_inode_want(struct pf_txn *txn, uint64_t ino)
+{
+	pf_txn_want(txn, pf_key_inode(ino), pf_key_inode(ino), PF_TXN_ITEM(sizeof(struct pf_disk_inode)));
+}
+
+void pf_inode_store(struct pf_txn *txn, const struct pf_inode *inode)
+{
+	struct pf_inode_item item = inode->item;
+	struct pf_disk_inode disk;
+	if (pf_inode_is_file(inode))
+		item.size = inode->tree_size;
+	pf_inode_item_pack(&item, &disk);
+	pf_txn_put(txn, pf_key_inode(inode->ino), &disk, sizeof(disk));
+}
+
+void pf_inode_attr(const struct pf_inode *inode, struct pf_attr *attr)
+{
+	const struct pf_inode_item *i = &inode->item;
+	uint64_t staged = pf_stage_blocks(inode), most = (i->size + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE;
+	uint64_t blocks = i->blocks + staged;
+	/* staged blocks may overwrite mapped ones: a file has no more than its size, unless it did before */
+	if (staged && blocks > most)
+		blocks = most > i->blocks ? most : i->blocks;
+	*attr = (struct pf_attr){
+		.ino = inode->ino,
+		.mode = i->mode,
+		.nlink = i->nlink,
+		.uid = i->uid,
+		.gid = i->gid,
+		.rdev_major = i->rdev_major,
+		.rdev_minor = i->rdev_minor,
+		.size_bytes = i->size,
+		.blocks = blocks,
+		.atime = i->atime,
+		.mtime = i->mtime,
+		.ctime = i->ctime,
+		.btime = i->btime,
+		.has_xattr = i->flags & PF_INODE_HAS_XATTR,
+	};
+}
+
+struct timespec pf_inode_now(struct pf_pool *pool)
+{
+	int64_t ns = pf_now_ns(pool->env);
+	return (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+}

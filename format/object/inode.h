@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: inodes in memory: found by number, loaded from the tree, kept while somebody uses them. Private to format/.
+ *
+ * Invariants
+ *   I1  There is at most one struct pf_inode per number. It enters the cache before its item can be seen in the tree.
+ *   I2  References (what the kernel holds) are counted in a table of numbers, so a million of them cost 16 bytes each;
+ *       structs are kept only while pinned, while they have staged blocks (the staging list pins them), while they are
+ *       orphans, and a bounded number more for speed.
+ *   I3  'item' is what a user sees. The tree has the same, except that size, times and blocks of writes that are still staged
+ *       reach it with their data, in one transaction: the tree shows each file at one point of its own history. 'tree_size'
+ *       is the size that belongs to the data in the tree.
+ *   I4  An orphan (nlink 0) is deleted when its last pin and its last reference are gone; 'dead' is then set under the cache
+ *       lock, and nobody can get it any more.
+ *
+ * Locks: inode->lock guards item and everything staged. Cache lock inside. See block/engine.h I1 for the order.
+ * Uses: block, ondisk/item.
+ */
+#ifndef PF_OBJECT_INODE_H
+#define PF_OBJECT_INODE_H
+
+#include "block/engine.h"
+#include "block/write.h"
+#include "object/posix.h"
+#include "ondisk/item.h"
+
+struct pf_stage;
+
+enum pf_known { PF_UNKNOWN, PF_ABSENT, PF_PRESENT };
+
+struct pf_inode {
+	uint64_t ino;
+	pthread_rwlock_t lock;
+	struct pf_inode_item item;
+	uint64_t tree_size;
+	struct pf_place place;
+	struct pf_stage *stage; /* NULL: nothing staged */
+	struct pf_inode *staged_prev, *staged_next;
+	int write_error;           /* of staged blocks that could not be written: fsync tells (and clears on rewrite) */
+	enum pf_known capability;  /* whether security.capability is set */
+	/* under the cache lock */
+	struct pf_inode *hash_next, *lru_prev, *lru_next;
+	unsigned pins;
+	bool orphan, dead, in_lru;
+};
+
+int pf_icache_create(struct pf_icache **out);
+void pf_icache_destroy(struct pf_icache *cache); /* drops everything, staged blocks too */
+
+/* Finds or loads; pinned until pf_inode_put(). -ESTALE: no such inode. -EIO, damage codes, -ENOMEM. */
+int pf_inode_get(struct pf_pool *pool, uint64_t ino, struct pf_inode **out);
+/* A struct for an inode about to be created, pinned; pf_inode_abort() when its creation failed. */
+int pf_inode_new(struct pf_pool *pool, uint64_t ino, const struct pf_inode_item *item, struct pf_inode **out);
+void pf_inode_abort(struct pf_pool *pool, struct pf_inode *inode);
+void pf_inode_pin(struct pf_pool *pool, struct pf_inode *inode);
+/* NULL is ignored. May delete an orphan: no inode lock held, names_lock may be. */
+void pf_inode_put(struct pf_pool *pool, struct pf_inode *inode);
+
+/* Gives back a pin without looking whether it was the last (the caller has another, or the pool is being freed): the inode lock
+ * may be held. */
+void pf_inode_unpin(struct pf_pool *pool, struct pf_inode *inode);
+
+/* One reference more (posix.h I4). The inode is pinned. */
+int pf_inode_ref(struct pf_pool *pool, struct pf_inode *inode);
+/* The inode has lost its last name, or gained one again (an unnamed file). */
+void pf_inode_set_orphan(struct pf_pool *pool, struct pf_inode *inode, bool orphan);
+
+/* Nobody has a name or a reference any more: what is staged need not be written. */
+bool pf_inode_is_abandoned(struct pf_pool *pool, const struct pf_inode *inode);
+
+/* Locks several exclusively in the order of their numbers; NULLs and doubles are skipped. */
+void pf_inode_lock_all(struct pf_inode **inodes, unsigned nr);
+void pf_inode_unlock_all(struct pf_inode **inodes, unsigned nr);
+
+/* Inside a transaction that wanted pf_key_inode(ino): the item of the tree becomes that of memory, with tree_size. */
+void pf_inode_store(struct pf_txn *txn, const struct pf_inode *inode);
+void pf_inode_want(struct pf_txn *txn, uint64_t ino);
+
+/* Caller holds the lock (shared is enough). */
+void pf_inode_attr(const struct pf_inode *inode, struct pf_attr *attr);
+
+struct timespec pf_inode_now(struct pf_pool *pool);
+
+static inline bool pf_inode_is_dir(const struct pf_inode *inode)
+{
+	return (inode->item.mode & 0170000) == 0040000;
+}
+static inline bool pf_inode_is_file(const struct pf_inode *inode)
+{
+	return (inode->item.mode & 0170000) == 0100000;
+}
+
+#endif

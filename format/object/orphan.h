@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: removing what no name leads to, in bounded steps: inodes without links, data ids without inode, and truncations and
+ * punches too long for one transaction.
+ *
+ * Invariants
+ *   I1  Nothing leaves the tree in more than one transaction without an orphan item that finishes it after a crash:
+ *       PF_TYPE_ORPHAN_INODE for an inode with nlink 0, PF_TYPE_ORPHAN_RANGE for extents.
+ *   I2  A range with ino 0 belongs to the reaper; one with an inode to the call that made it (it holds the inode lock until
+ *       the range is done), or to recovery at mount.
+ *   I3  counters.orphan_blocks falls with each block that a range with ino 0 loses.
+ *
+ * Uses: object/inode, block/extent.
+ */
+#ifndef PF_OBJECT_ORPHAN_H
+#define PF_OBJECT_ORPHAN_H
+
+#include "object/inode.h"
+
+#define PF_REAP_ITEMS 64u /* extents that one transaction removes */
+
+/* The last pin and reference of an orphan are gone: takes its items out of the tree. Caller owns the inode alone. */
+int pf_orphan_delete(struct pf_pool *pool, struct pf_inode *inode);
+
+/* Removes the extents of an inode in [from, to), whose orphan range item @seq stands in the tree, and then the item.
+ * Caller holds the inode lock exclusively. */
+int pf_orphan_finish_range(struct pf_pool *pool, struct pf_inode *inode, uint64_t seq, uint64_t from, uint64_t to);
+
+/* One step of the reaper: 1 if something was removed, 0 if there is nothing to do, or an error. */
+int pf_orphan_reap(struct pf_pool *pool);
+
+/* At mount: finishes ranges of inodes, deletes orphan inodes. Nobody else uses the pool yet. */
+int pf_orphan_recover(struct pf_pool *pool);
+
+static inline struct pf_key pf_key_orphan_inode(uint64_t ino)
+{
+	return pf_key_make(PF_CLASS_INODE, 0, PF_TYPE_ORPHAN_INODE, ino);
+}
+static inline struct pf_key pf_key_orphan_range(uint64_t seq)
+{
+	return pf_key_make(PF_CLASS_INODE, 0, PF_TYPE_ORPHAN_RANGE, seq);
+}
+
+#endif

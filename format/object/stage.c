@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "object/stage.h"
+
+#include "object/data.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pf_stage {
+	unsigned nr;
+	unsigned nr_promised; /* blocks whose space is promised; fewer than nr after a failed drain */
+	struct pf_dirty_block blocks[PF_STAGE_BLOCKS]; /* ascending; data is ours to change */
+};
+
+static uint8_t *page_of(const struct pf_dirty_block *b)
+{
+	return (uint8_t *)(uintptr_t)b->data;
+}
+
+/* Index of the first staged block >= @block. */
+static unsigned position(const struct pf_stage *s, uint64_t block)
+{
+	unsigned lo = 0, hi = s->nr;
+	while (lo < hi) {
+		unsigned mid = (lo + hi) / 2;
+		if (s->blocks[mid].block < block)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+unsigned pf_stage_blocks(const struct pf_inode *inode)
+{
+	return inode->stage ? inode->stage->nr : 0;
+}
+
+uint8_t *pf_stage_find(const struct pf_inode *inode, uint64_t block)
+{
+	const struct pf_stage *s = inode->stage;
+	if (!s)
+		return NULL;
+	unsigned i = position(s, block);
+	return i < s->nr && s->blocks[i].block == block ? page_of(&s->blocks[i]) : NULL;
+}
+
+bool pf_stage_next(const struct pf_inode *inode, uint64_t block, uint64_t *found)
+{
+	const struct pf_stage *s = inode->stage;
+	unsigned i = s ? position(s, block) : 0;
+	if (!s || i == s->nr)
+		return false;
+	*found = s->blocks[i].block;
+	return true;
+}
+
+static void list_append(struct pf_pool *pool, struct pf_inode *inode)
+{
+	pthread_mutex_lock(&pool->staging_lock);
+	inode->staged_next = NULL;
+	inode->staged_prev = pool->staged_last;
+	*(pool->staged_last ? &pool->staged_last->staged_next : &pool->staged_first) = inode;
+	pool->staged_last = inode;
+	pthread_mutex_unlock(&pool->staging_lock);
+}
+
+static void list_remove(struct pf_pool *pool, struct pf_inode *inode)
+{
+	pthread_mutex_lock(&pool->staging_lock);
+	*(inode->staged_prev ? &inode->staged_prev->staged_next : &pool->staged_first) = inode->staged_next;
+	*(inode->staged_next ? &inode->staged_next->staged_prev : &pool->staged_last) = inode->staged_prev;
+	pthread_mutex_unlock(&pool->staging_lock);
+}
+
+int pf_stage_begin(struct pf_pool *pool, struct pf_inode *inode)
+{
+	inode->stage = calloc(1, sizeof(*inode->stage));
+	if (!inode->stage)
+		return -ENOMEM;
+	pf_inode_pin(pool, inode);
+	list_append(pool, inode);
+	return 0;
+}
+
+void pf_stage_add(struct pf_pool *pool, struct pf_inode *inode, uint64_t block, uint8_t *page)
+{
+	struct pf_stage *s = inode->stage;
+	assert(s->nr < PF_STAGE_BLOCKS);
+	unsigned i = position(s, block);
+	memmove(s->blocks + i + 1, s->blocks + i, (s->nr - i) * sizeof(*s->blocks));
+	s->blocks[i] = (struct pf_dirty_block){ block, page };
+	s->nr++;
+	s->nr_promised++;
+	atomic_fetch_add(&pool->staged_blocks, 1);
+}
+
+void pf_stage_overlay(const struct pf_inode *inode, uint64_t start, unsigned nr, uint8_t *buf)
+{
+	const struct pf_stage *s = inode->stage;
+	for (unsigned i = s ? position(s, start) : 0; s && i < s->nr && s->blocks[i].block < start + nr; i++)
+		memcpy(buf + (s->blocks[i].block - start) * PF_BLOCK_SIZE, s->blocks[i].data, PF_BLOCK_SIZE);
+}
+
+void pf_stage_mask(const struct pf_inode *inode, uint64_t start, unsigned nr, uint64_t *mask)
+{
+	const struct pf_stage *s = inode->stage;
+	for (unsigned i = s ? position(s, start) : 0; s && i < s->nr && s->blocks[i].block < start + nr; i++) {
+		uint64_t bit = s->blocks[i].block - start;
+		mask[bit / 64] |= UINT64_C(1) << (bit % 64);
+	}
+}
+
+/* The stage is empty on return; the caller owns a pin that pf_inode_put() has to give back, without locks. */
+static void release(struct pf_pool *pool, struct pf_inode *inode)
+{
+	struct pf_stage *s = inode->stage;
+	for (unsigned i = 0; i < s->nr; i++)
+		pf_bufpool_put(pool->pages, page_of(&s->blocks[i]));
+	atomic_fetch_sub(&pool->staged_blocks, s->nr);
+	list_remove(pool, inode);
+	free(s);
+	inode->stage = NULL;
+}
+
+void pf_stage_drop(struct pf_pool *pool, struct pf_inode *inode)
+{
+	if (!inode->stage)
+		return;
+	pf_space_unreserve(pool->space, inode->stage->nr_promised);
+	inode->write_error = 0;
+	release(pool, inode);
+	pf_inode_unpin(pool, inode);
+}
+
+void pf_stage_drop_all(struct pf_pool *pool)
+{
+	while (pool->staged_first) {
+		struct pf_inode *inode = pool->staged_first;
+		pf_inode_pin(pool, inode);
+		pf_stage_drop(pool, inode);
+		pf_inode_unpin(pool, inode);
+	}
+}
+
+/* After a failed drain the blocks have lost their promise. */
+static int promise_again(struct pf_pool *pool, struct pf_stage *s)
+{
+	unsigned missing = s->nr - s->nr_promised;
+	if (!missing)
+		return 0;
+	int err = pf_space_reserve(pool->space, PF_USE_DATA_PRIVILEGED, missing);
+	if (!err)
+		s->nr_promised = s->nr;
+	return err;
+}
+
+static int drain(struct pf_pool *pool, struct pf_inode *inode)
+{
+	struct pf_stage *s = inode->stage;
+	struct pf_write w = {
+		.data_id = inode->item.data_id,
+		.place = &inode->place,
+		.blocks = s->blocks,
+		.nr_blocks = s->nr,
+	};
+	int err = promise_again(pool, s);
+	if (err)
+		return err;
+	s->nr_promised = 0;
+	err = pf_block_write(pool, &w);
+	if (err)
+		return err;
+	struct pf_change change;
+	pf_change_init(&change, inode);
+	change.tree_size = inode->item.size;
+	change.write = &w;
+	err = pf_data_apply(pool, inode, &change);
+	pf_block_end(pool, &w, !err);
+	return err;
+}
+
+int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode)
+{
+	if (!inode->stage)
+		return 0;
+	int err = pf_pool_writable(pool);
+	if (!err)
+		err = drain(pool, inode);
+	if (err) {
+		if (!inode->write_error)
+			pf_log(pool->env, PF_LOG_ERROR, "inode %llu: writing %u blocks failed: %s; kept in memory to try again",
+			       (unsigned long long)inode->ino, inode->stage->nr, pf_strerror(err));
+		inode->write_error = err;
+		return err;
+	}
+	inode->write_error = 0;
+	release(pool, inode);
+	pf_inode_unpin(pool, inode);
+	return 0;
+}
+
+/* The oldest inode with staged blocks, pinned; or NULL. */
+static struct pf_inode *next_staged(struct pf_pool *pool)
+{
+	pthread_mutex_lock(&pool->staging_lock);
+	struct pf_inode *inode = pool->staged_first;
+	if (inode)
+		pf_inode_pin(pool, inode);
+	pthread_mutex_unlock(&pool->staging_lock);
+	return inode;
+}
+
+/* A drain that fails leaves its inode on the list: it moves to the end, so that the others have their turn. */
+static void move_to_end(struct pf_pool *pool, struct pf_inode *inode)
+{
+	if (inode->stage) {
+		list_remove(pool, inode);
+		list_append(pool, inode);
+	}
+}
+
+static int drain_one(struct pf_pool *pool, struct pf_inode *inode)
+{
+	pthread_rwlock_wrlock(&inode->lock);
+	int err = pf_stage_drain(pool, inode);
+	if (err)
+		move_to_end(pool, inode);
+	pthread_rwlock_unlock(&inode->lock);
+	pf_inode_put(pool, inode);
+	return err;
+}
+
+static unsigned count_staged(struct pf_pool *pool)
+{
+	unsigned nr = 0;
+	pthread_mutex_lock(&pool->staging_lock);
+	for (struct pf_inode *i = pool->staged_first; i; i = i->staged_next)
+		nr++;
+	pthread_mutex_unlock(&pool->staging_lock);
+	return nr;
+}
+
+int pf_stage_drain_all(struct pf_pool *pool)
+{
+	int first_err = 0;
+	struct pf_inode *inode;
+	/* what is staged meanwhile is not waited for */
+	for (unsigned nr = count_staged(pool); nr && (inode = next_staged(pool)); nr--) {
+		int err = drain_one(pool, inode);
+		if (!first_err)
+			first_err = err;
+	}
+	return first_err;
+}
+
+void pf_stage_balance(struct pf_pool *pool)
+{
+	struct pf_inode *inode;
+	while (atomic_load(&pool->staged_blocks) > pool->staged_limit && (inode = next_staged(pool))) {
+		if (drain_one(pool, inode))
+			break;
+	}
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: small writes wait in memory, per inode, until they leave as few large ones (delayed allocation).
+ *
+ * Invariants
+ *   I1  At most PF_STAGE_BLOCKS blocks per inode. Their space is promised (pf_space_reserve()) when they are staged.
+ *   I2  They reach the tree all at once: data first, then one transaction with all mappings, the size and the times. What
+ *       comes later than a staged write of the same inode (a direct write, a truncation) drains it first. So the tree
+ *       always has each file at one point of its history.
+ *   I3  A staged block is whole: its old content has been read, or it is zeros.
+ *   I4  A drain that fails keeps the blocks (readable, tried again by the next drain) and sets inode->write_error; one that
+ *       succeeds clears it.
+ *   I5  An inode with staged blocks is pinned and on the pool's list, oldest first.
+ *
+ * Locks: the inode lock, exclusively (reading functions: shared).
+ * Uses: object/inode, object/data.
+ */
+#ifndef PF_OBJECT_STAGE_H
+#define PF_OBJECT_STAGE_H
+
+#include "object/inode.h"
+
+#define PF_STAGE_BLOCKS 256u
+
+unsigned pf_stage_blocks(const struct pf_inode *inode);
+/* The page of a staged block, or NULL. */
+uint8_t *pf_stage_find(const struct pf_inode *inode, uint64_t block);
+/* First staged block >= @block. False: none. */
+bool pf_stage_next(const struct pf_inode *inode, uint64_t block, uint64_t *found);
+/* Makes an empty stage (inode->stage). -ENOMEM. */
+int pf_stage_begin(struct pf_pool *pool, struct pf_inode *inode);
+/* Takes over @page (of pool->pages), whose block is promised and not staged yet. There is a stage, and room in it. */
+void pf_stage_add(struct pf_pool *pool, struct pf_inode *inode, uint64_t block, uint8_t *page);
+/* Copies staged blocks over what was read of [start, start + nr). */
+void pf_stage_overlay(const struct pf_inode *inode, uint64_t start, unsigned nr, uint8_t *buf);
+/* Sets bit i for each staged block start + i. */
+void pf_stage_mask(const struct pf_inode *inode, uint64_t start, unsigned nr, uint64_t *mask);
+
+/* Forgets all staged blocks (the file is being truncated to nothing or deleted). */
+void pf_stage_drop(struct pf_pool *pool, struct pf_inode *inode);
+
+/* The same for every inode of a pool that is being freed: nobody else uses it. */
+void pf_stage_drop_all(struct pf_pool *pool);
+
+/* Writes them out and enters them in the tree. 0 when nothing is staged. */
+int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode);
+
+/* No inode lock held: drains every inode that has staged blocks now. Returns the first error, having tried all. */
+int pf_stage_drain_all(struct pf_pool *pool);
+/* No inode lock held: drains the oldest while more is staged than pool->staged_limit. */
+void pf_stage_balance(struct pf_pool *pool);
+
+#endif

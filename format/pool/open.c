@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ * Opening and closing a pool. */
+#include "commit/checkpoint.h"
+#include "object/inode.h"
+#include "object/orphan.h"
+#include "object/stage.h"
+#include "pool/pool_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STAGED_MAX_BYTES (UINT64_C(64) << 20)
+#define BUFFERS_KEPT 8
+#define DIRTY_MIN 16 /* nodes */
+
+/* Rule 16: dirty nodes stay within half of the metadata reserve, and within a quarter of the cache. */
+static uint64_t dirty_limit(const struct pf_set *set, uint64_t cache_bytes)
+{
+	uint64_t share = set->super.members[set->super.meta_members[0]].share_blocks;
+	uint64_t by_share = share / PF_NODE_BLOCKS / 2, by_cache = cache_bytes / PF_NODE_SIZE / 4;
+	uint64_t limit = by_share < by_cache ? by_share : by_cache;
+	return limit > DIRTY_MIN ? limit : DIRTY_MIN;
+}
+
+static void init_locks(struct pf_pool *pool)
+{
+	pthread_mutex_init(&pool->names_lock, NULL);
+	pthread_mutex_init(&pool->super_lock, NULL);
+	pthread_mutex_init(&pool->staging_lock, NULL);
+	pthread_mutex_init(&pool->reap_lock, NULL);
+}
+
+static void set_state(struct pf_pool *pool, const struct pf_pool_options *options)
+{
+	const struct pf_super *super = &pool->set->super;
+	pool->super = *super;
+	pool->read_only = options->read_only;
+	pool->data_csum = pf_has(&super->features, PF_FEAT_DATA_CSUM);
+	pool->was_clean = super->flags & PF_SUPER_CLEAN;
+	pool->counters = super->counters;
+	atomic_store(&pool->next_id, super->counters.next_id);
+	pool->open_generation = super->generation + 1;
+}
+
+int pf_pool_assemble(struct pf_set *set, const struct pf_pool_options *options, bool fresh, struct pf_pool **out,
+		     struct pf_diag *diag)
+{
+	uint64_t cache = options->cache_bytes ? options->cache_bytes : PF_CACHE_DEFAULT;
+	struct pf_pool *pool = calloc(1, sizeof(*pool));
+	if (!pool) {
+		pf_set_close(set);
+		return pf_diag_set(diag, -ENOMEM, "out of memory");
+	}
+	pool->env = set->env;
+	pool->set = set;
+	init_locks(pool);
+	set_state(pool, options);
+	pool->dirty_limit = dirty_limit(set, cache);
+	pool->commit_interval_ms = options->commit_interval_ms ? options->commit_interval_ms : PF_COMMIT_INTERVAL_DEFAULT;
+	uint64_t staged = cache / 4 < STAGED_MAX_BYTES ? cache / 4 : STAGED_MAX_BYTES;
+	pool->staged_limit = staged / PF_BLOCK_SIZE;
+	struct pf_tree_config config = { .cache_bytes = cache / 2 };
+	int err = pf_bufpool_create(PF_SEGMENT_BYTES, BUFFERS_KEPT, &pool->buffers);
+	if (!err)
+		err = pf_bufpool_create(PF_BLOCK_SIZE, (unsigned)pool->staged_limit, &pool->pages);
+	if (!err)
+		err = pf_icache_create(&pool->icache);
+	if (!err)
+		err = pf_space_open(set, fresh, &pool->space, diag);
+	if (!err) {
+		pf_space_set_node_blocks(pool->space, set->super.counters.node_blocks);
+		err = pf_tree_open(set, pool->space, &config, &pool->tree);
+	}
+	if (!err)
+		err = pf_commit_create(pool);
+	if (err) {
+		pf_pool_free(pool);
+		return pf_diag_set(diag, err, "opening the pool failed: %s", pf_strerror(err));
+	}
+	*out = pool;
+	return 0;
+}
+
+void pf_pool_free(struct pf_pool *pool)
+{
+	if (!pool)
+		return;
+	pf_commit_stop_workers(pool);
+	pf_stage_drop_all(pool);
+	pf_icache_destroy(pool->icache);
+	pf_commit_destroy(pool);
+	if (pool->tree)
+		pf_tree_close(pool->tree);
+	if (pool->space)
+		pf_space_close(pool->space);
+	pf_set_close(pool->set);
+	pf_bufpool_destroy(pool->buffers);
+	pf_bufpool_destroy(pool->pages);
+	pthread_mutex_destroy(&pool->names_lock);
+	pthread_mutex_destroy(&pool->super_lock);
+	pthread_mutex_destroy(&pool->staging_lock);
+	pthread_mutex_destroy(&pool->reap_lock);
+	free(pool);
+}
+
+/* Rule 19: the epoch of this mount is durable on the metadata members before anything else is written. */
+static int begin_epoch(struct pf_pool *pool)
+{
+	struct pf_super super = pool->super;
+	memmove(super.epochs + 1, super.epochs, (PF_MAX_EPOCHS - 1) * sizeof(*super.epochs));
+	super.epochs[0] = (struct pf_epoch){
+		.id = pool->env->random64(pool->env->arg) | 1,
+		.time_ns = pf_now_ns(pool->env),
+		.last_generation = super.generation,
+	};
+	super.flags &= ~(uint64_t)PF_SUPER_CLEAN;
+	return pf_commit_super(pool, &super, pf_commit_meta_mask(&super));
+}
+
+int pf_pool_start(struct pf_set *set, const struct pf_pool_options *options, bool rebuild_maps, struct pf_pool **out,
+		  struct pf_diag *diag)
+{
+	struct pf_pool *pool;
+	int err = pf_pool_assemble(set, options, rebuild_maps, &pool, diag);
+	if (err)
+		return err;
+	if (!pool->read_only) {
+		err = begin_epoch(pool);
+		if (err)
+			pf_diag_set(diag, err, "writing the superblocks failed: %s; check the members' disks", pf_strerror(err));
+	}
+	if (!err && !pool->read_only && !options->no_recovery && !rebuild_maps) {
+		err = pf_orphan_recover(pool);
+		if (err)
+			pf_diag_set(diag, err, "finishing interrupted deletions failed: %s; run fsck.poolfs, or mount read-only",
+				    pf_strerror(err));
+	}
+	if (err) {
+		pf_pool_free(pool);
+		return err;
+	}
+	*out = pool;
+	return 0;
+}
+
+static unsigned set_flags(const struct pf_pool_options *options)
+{
+	return options->set_flags | (options->read_only ? 0 : PF_SET_WRITE);
+}
+
+int pf_pool_open(const char *const *paths, unsigned nr_paths, const struct pf_pool_options *options,
+		 const struct pf_env *env, struct pf_pool **out, struct pf_diag *diag)
+{
+	struct pf_set *set;
+	int err = pf_set_open(paths, nr_paths, set_flags(options), options->wait_ms, env, &set, diag);
+	return err ? err : pf_pool_start(set, options, false, out, diag);
+}
+
+int pf_pool_open_ios(struct pf_io **ios, unsigned nr, const struct pf_pool_options *options, const struct pf_env *env,
+		     struct pf_pool **out, struct pf_diag *diag)
+{
+	struct pf_set *set;
+	int err = pf_set_open_ios(ios, nr, set_flags(options), env, &set, diag);
+	return err ? err : pf_pool_start(set, options, false, out, diag);
+}
+
+static int make_clean(struct pf_pool *pool)
+{
+	int err = pf_commit_sync(pool);
+	if (err)
+		return err;
+	struct pf_super super = pool->super;
+	super.flags |= PF_SUPER_CLEAN;
+	return pf_commit_super(pool, &super, pool->set->nr == 32 ? UINT32_MAX : (1u << pool->set->nr) - 1);
+}
+
+int pf_pool_close(struct pf_pool *pool)
+{
+	if (!pool)
+		return 0;
+	pf_commit_stop_workers(pool);
+	int err = 0;
+	if (!pool->read_only)
+		err = atomic_load(&pool->failed) ? -EIO : make_clean(pool);
+	pf_pool_free(pool);
+	return err;
+}
+
+void pf_pool_abandon(struct pf_pool *pool)
+{
+	pf_pool_free(pool);
+}
+
+int pf_pool_start_workers(struct pf_pool *pool)
+{
+	if (pool->read_only)
+		return 0;
+	return pf_commit_start_workers(pool, pool->commit_interval_ms);
+}
+
+int pf_pool_step(struct pf_pool *pool, bool start_checkpoint)
+{
+	if (pool->read_only)
+		return 0;
+	int did = pf_commit_step(pool, start_checkpoint);
+	return did ? did : pf_orphan_reap(pool);
+}
+
+int pf_pool_sync(struct pf_pool *pool)
+{
+	return pf_commit_sync(pool);
+}
