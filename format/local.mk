@@ -151,5 +151,6 @@ libpoolfs_a_SOURCES = \
 	format/check/scrubber.h \
 	format/check/tables.c \
 	format/check/tables.h \
+	format/check/upgrade.c \
 	format/check/walk.c \
 	format/check/walk.h
