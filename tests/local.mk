@@ -4,16 +4,38 @@
 # mount_tests need root and /dev/fuse and are run by 'make check-mount' only.
 unit_tests = \
 	tests/unit/test_geometry \
+	tests/unit/test_io \
+	tests/unit/test_posix_attr \
+	tests/unit/test_posix_big \
+	tests/unit/test_posix_file \
+	tests/unit/test_posix_names \
+	tests/unit/test_posix_rename \
+	tests/unit/test_posix_space \
 	tests/unit/test_simdisk \
 	tests/unit/test_space \
 	tests/unit/test_space_disk \
 	tests/unit/test_space_model \
 	tests/unit/test_space_parallel \
-	tests/unit/test_super
+	tests/unit/test_super \
+	tests/unit/test_tools
 
-sim_tests =
+sim_tests = \
+	tests/model/test_model \
+	tests/sim/test_bitflip \
+	tests/sim/test_crash \
+	tests/sim/test_crash_bites \
+	tests/sim/test_faults
 
-cli_tests =
+cli_tests = \
+	tests/cli/dump.sh \
+	tests/cli/fsck.sh \
+	tests/cli/members_refuse.sh \
+	tests/cli/mkfs_device.sh \
+	tests/cli/mkfs_make.sh \
+	tests/cli/mkfs_refuse.sh \
+	tests/cli/options.sh \
+	tests/cli/scrub.sh \
+	tests/cli/upgrade.sh
 
 lint_tests = \
 	tests/lint/code.sh \
@@ -28,12 +50,38 @@ mount_tests =
 # What tests share: the disk in memory, the model.
 check_LIBRARIES += tests/libtest.a
 tests_libtest_a_SOURCES = \
+	tests/model/model.c \
+	tests/model/model.h \
+	tests/model/model_attr.c \
+	tests/model/model_compare.c \
+	tests/model/model_data.c \
+	tests/model/model_load.c \
+	tests/model/model_names.c \
+	tests/model/ops.c \
+	tests/model/ops.h \
+	tests/model/ops_attr.c \
+	tests/model/ops_data.c \
+	tests/model/ops_internal.h \
+	tests/model/ops_names.c \
+	tests/model/rng.h \
+	tests/model/testenv.h \
+	tests/sim/explorer.c \
+	tests/sim/explorer.h \
+	tests/sim/oracle.c \
+	tests/sim/oracle.h \
 	tests/sim/simcrash.c \
 	tests/sim/simdisk.c \
 	tests/sim/simdisk.h \
 	tests/sim/simimage.c \
 	tests/sim/simimage.h \
+	tests/sim/simpool.c \
+	tests/sim/simpool.h \
 	tests/sim/simworld.h \
+	tests/sim/walk.c \
+	tests/sim/walk.h \
+	tests/sim/workload.c \
+	tests/sim/workload.h \
+	tests/unit/posix_util.h \
 	tests/unit/sample_super.h \
 	tests/unit/space_util.h
 tests_libtest_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
@@ -42,11 +90,16 @@ tests_libtest_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 LDADD = tests/libtest.a $(ENGINE_LIBS) $(CHECK_LIBS)
 AM_CPPFLAGS += -I$(top_srcdir)/tests $(CHECK_CFLAGS)
 
+tests_unit_test_tools_LDADD = tools/libtools.a $(LDADD) $(BLKID_LIBS) $(UUID_LIBS)
+
 if HAVE_CHECK
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 endif
 check_PROGRAMS += $(sim_tests)
+# What the shell tests call: files in an unmounted pool, damage at a named place.
+check_PROGRAMS += tests/cli/fill tests/cli/poke
+EXTRA_DIST += tests/cli/functions.sh
 TESTS += $(sim_tests) $(cli_tests) $(lint_tests)
 EXTRA_DIST += $(cli_tests) $(lint_tests) $(mount_tests)
 
@@ -77,7 +130,7 @@ check-mount:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(mount_tests)'
 
 check-valgrind:
-	CK_FORK=no $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)' \
+	CK_FORK=no VALGRIND=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)' \
 		LOG_COMPILER='valgrind -q --error-exitcode=99 --leak-check=full --suppressions=$(top_srcdir)/tests/valgrind.supp'
 
 # A build of its own under another set of flags, from a copy of the sources as they would be released: so that it works

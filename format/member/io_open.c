@@ -23,19 +23,42 @@ static void sleep_ms(unsigned ms)
 }
 
 /* -- why it failed ----------------------------------------------------------------------------------------------- */
-static bool device_is_read_only(const char *path)
+static bool device_is_read_only(int fd)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int ro = 0;
-	bool is = fd >= 0 && ioctl(fd, BLKROGET, &ro) == 0 && ro;
+	return ioctl(fd, BLKROGET, &ro) == 0 && ro;
+}
+
+static int read_only_device(const char *path, struct pf_diag *diag)
+{
+	return pf_diag_set(diag, -EROFS,
+			   "%s: the device is read-only; mount with -o ro, or allow writing (a switch on the disk, or: blockdev "
+			   "--setrw %s)",
+			   path, path);
+}
+
+static int may_not_write(const char *path, bool is_device, int sys_err, struct pf_diag *diag)
+{
+	int fd = is_device ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	bool read_only = fd >= 0 && device_is_read_only(fd);
 	if (fd >= 0)
 		close(fd);
-	return is;
+	if (read_only)
+		return read_only_device(path, diag);
+	if (sys_err == -EROFS)
+		return pf_diag_set(diag, -EROFS,
+				   "%s: lies on a read-only filesystem; mount with -o ro, or remount that filesystem read-write",
+				   path);
+	if (access(path, R_OK) == 0)
+		return pf_diag_set(diag, -EACCES,
+				   "%s: read-only for this user; mount with -o ro, or allow writing (chmod, chattr -i, or run as "
+				   "its owner or as root)",
+				   path);
+	return pf_diag_set(diag, -EACCES, "%s: permission denied; run as its owner or as root", path);
 }
 
 static int open_failed(const char *path, bool is_device, int flags, int sys_err, struct pf_diag *diag)
 {
-	bool writing = flags & PF_IO_OPEN_WRITE;
 	switch (sys_err) {
 	case -ENOENT:
 	case -ENOTDIR:
@@ -47,21 +70,8 @@ static int open_failed(const char *path, bool is_device, int flags, int sys_err,
 	case -EROFS:
 	case -EACCES:
 	case -EPERM:
-		if (writing && is_device && device_is_read_only(path))
-			return pf_diag_set(diag, -EROFS,
-					   "%s: the device is read-only; mount with -o ro, or allow writing "
-					   "(a switch on the disk, or: blockdev --setrw %s)",
-					   path, path);
-		if (sys_err == -EROFS)
-			return pf_diag_set(diag, -EROFS,
-					   "%s: lies on a read-only filesystem; mount with -o ro, or remount that "
-					   "filesystem read-write",
-					   path);
-		if (writing && access(path, R_OK) == 0)
-			return pf_diag_set(diag, -EACCES,
-					   "%s: read-only for this user; mount with -o ro, or allow writing (chmod, "
-					   "chattr -i, or run as its owner or as root)",
-					   path);
+		if (flags & PF_IO_OPEN_WRITE)
+			return may_not_write(path, is_device, sys_err, diag);
 		return pf_diag_set(diag, -EACCES, "%s: permission denied; run as its owner or as root", path);
 	default:
 		return pf_diag_set(diag, sys_err, "%s: cannot be opened: %s", path, strerrordesc_np(-sys_err));
@@ -151,7 +161,8 @@ static int open_with_patience(const char *path, bool is_device, int flags, unsig
 }
 
 /* -- what was opened --------------------------------------------------------------------------------------------- */
-static int measure(const char *path, const struct stat *expected, struct pf_io_opened *out, struct pf_diag *diag)
+static int measure(const char *path, int flags, const struct stat *expected, struct pf_io_opened *out,
+		   struct pf_diag *diag)
 {
 	struct stat st;
 	if (fstat(out->fd, &st) < 0)
@@ -163,6 +174,9 @@ static int measure(const char *path, const struct stat *expected, struct pf_io_o
 		out->host_dev = st.st_dev;
 		return 0;
 	}
+	/* the kernel lets it be opened for writing, and only the writes fail */
+	if ((flags & PF_IO_OPEN_WRITE) && device_is_read_only(out->fd))
+		return read_only_device(path, diag);
 	int sector = 0;
 	if (ioctl(out->fd, BLKGETSIZE64, &out->size_bytes) < 0 || ioctl(out->fd, BLKSSZGET, &sector) < 0)
 		return pf_diag_set(diag, -EIO, "%s: the device does not tell its size: %s", path, strerrordesc_np(errno));
@@ -196,7 +210,7 @@ int pf_io_open_locked(const char *path, int flags, unsigned wait_ms, struct pf_i
 				   path);
 	if (out->fd < 0)
 		return open_failed(path, is_device, flags, out->fd, diag);
-	int err = measure(path, &st, out, diag);
+	int err = measure(path, flags, &st, out, diag);
 	if (err)
 		close(out->fd);
 	return err;
