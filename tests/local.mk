@@ -3,6 +3,7 @@
 # A test of whole pools in this process: sim_tests. A shell test exits 77 when it cannot run here: cli_tests, lint_tests.
 # mount_tests need root and /dev/fuse and are run by 'make check-mount' only.
 unit_tests = \
+	tests/unit/test_check \
 	tests/unit/test_geometry \
 	tests/unit/test_io \
 	tests/unit/test_posix_attr \
@@ -50,6 +51,8 @@ mount_tests =
 # What tests share: the disk in memory, the model.
 check_LIBRARIES += tests/libtest.a
 tests_libtest_a_SOURCES = \
+	tests/images/poke.c \
+	tests/images/poke.h \
 	tests/model/model.c \
 	tests/model/model.h \
 	tests/model/model_attr.c \

@@ -6,6 +6,7 @@
 
 #include "check/borrow.h"
 #include "check/checker.h"
+#include "pool/pool_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +31,17 @@ static void forget_round(struct pf_checker *c)
 	c->set = NULL;
 }
 
-static int begin_round(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
+static int open_set(struct pf_checker *c, struct pf_io *const *ios, unsigned nr, struct pf_set **out)
 {
 	struct pf_io *lent[PF_MAX_MEMBERS];
 	unsigned flags = PF_SET_REPAIR | (c->options->repair ? PF_SET_WRITE : 0);
 	int err = pf_borrow_ios(ios, nr, lent);
-	if (!err)
-		err = pf_set_open_ios(lent, nr, flags, c->env, &c->set, c->diag);
+	return err ? err : pf_set_open_ios(lent, nr, flags, c->env, out, c->diag);
+}
+
+static int begin_round(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
+{
+	int err = open_set(c, ios, nr, &c->set);
 	if (err)
 		return err;
 	struct pf_check_result *r = c->result;
@@ -69,15 +74,15 @@ static int run_passes(struct pf_checker *c)
 /* -- repairing ------------------------------------------------------------------------------------------------------- */
 static int repair(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
 {
-	struct pf_io *lent[PF_MAX_MEMBERS];
-	struct pf_pool_options options = { .no_recovery = true, .set_flags = PF_SET_REPAIR };
+	struct pf_pool_options options = { .no_recovery = true };
 	struct pf_pool *pool;
+	struct pf_set *set;
 	int err = pf_repair_supers(c);
 	if (err || !pf_repair_needs_pool(&c->repairs))
 		return err;
-	err = pf_borrow_ios(ios, nr, lent);
+	err = open_set(c, ios, nr, &set);
 	if (!err)
-		err = pf_pool_open_ios(lent, nr, &options, c->env, &pool, c->diag);
+		err = pf_pool_start(set, &options, c->repairs.rebuild, &pool, c->diag);
 	if (err)
 		return err;
 	err = pf_repair_pool(c, pool);
@@ -122,15 +127,15 @@ static bool data_progress(void *arg, uint64_t done_bytes, uint64_t total_bytes)
 
 static int check_data(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
 {
-	struct pf_io *lent[PF_MAX_MEMBERS];
-	struct pf_pool_options options = { .read_only = true, .no_recovery = true, .set_flags = PF_SET_REPAIR };
+	struct pf_pool_options options = { .read_only = true, .no_recovery = true };
 	struct pf_scrub_options scrub_options = { 0 };
 	struct pf_scrub_sink sink = { .error = data_error, .progress = data_progress, .arg = c };
 	struct pf_scrub_result result;
 	struct pf_pool *pool;
-	int err = pf_borrow_ios(ios, nr, lent);
-	if (!err)
-		err = pf_pool_open_ios(lent, nr, &options, c->env, &pool, c->diag);
+	struct pf_set *set;
+	int err = open_set(c, ios, nr, &set);
+	if (!err) /* the maps are not needed, and may be damaged */
+		err = pf_pool_start(set, &options, true, &pool, c->diag);
 	if (err)
 		return err;
 	err = pf_scrub(pool, &scrub_options, &sink, &result);

@@ -137,7 +137,8 @@ static int check_group(struct pf_checker *c, unsigned member, uint64_t group, st
 		uint64_t at = pf_tables_map_block(c->set, member, group, info);
 		struct pf_where place = pf_check_place(c->set, pf_addr_make(member, at));
 		if (pf_check_report(c, PF_PROBLEM_MAP_DAMAGED, "%s, of group %llu: %s", place.text,
-				    (unsigned long long)group, pf_strerror(err)))
+				    (unsigned long long)group, pf_strerror(err)) &&
+		    c->blocks_known)
 			return note(c, member, group);
 		return 0;
 	}
@@ -159,6 +160,7 @@ static void table_bad(void *arg, unsigned member, bool is_root, uint64_t index, 
 	else
 		wanted = pf_check_report(c, PF_PROBLEM_TABLE_DAMAGED, "%s, table block %llu: %s", place.text,
 					 (unsigned long long)index, pf_strerror(err));
+	wanted = wanted && c->blocks_known;
 	c->repairs.rebuild |= wanted;
 	c->repairs.maps_refused |= !wanted;
 }

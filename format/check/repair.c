@@ -3,6 +3,7 @@
 
 #include "block/engine.h"
 #include "check/checker.h"
+#include "commit/checkpoint.h"
 #include "object/orphan.h"
 #include "ondisk/item.h"
 
@@ -203,18 +204,25 @@ static bool is_fatal(int err)
 	return err == -ENOMEM || err == -EROFS || err == -ENOSPC;
 }
 
-int pf_repair_pool(struct pf_checker *c, struct pf_pool *pool)
+static int fix_items(struct pf_checker *c, struct pf_pool *pool)
 {
-	int err = fix_maps(c, pool);
-	if (err || c->repairs.maps_refused)
-		return err;
+	int err;
 	for (size_t i = 0; i < c->repairs.nr; i++) {
 		err = fix_one(c, pool, &c->repairs.fixes[i]);
 		if (is_fatal(err))
 			return err;
-		err = pool->throttle(pool);
+		err = pf_tree_dirty(pool->tree) > pool->dirty_limit / 2 ? pool->throttle(pool) : 0;
 		if (err)
 			return err;
 	}
 	return 0;
+}
+
+int pf_repair_pool(struct pf_checker *c, struct pf_pool *pool)
+{
+	int err = fix_maps(c, pool);
+	if (!err && !c->repairs.maps_refused)
+		err = fix_items(c, pool);
+	/* maps and counters make no node dirty: the checkpoint has to be asked for */
+	return err ? err : pf_commit_wait(pool, true);
 }

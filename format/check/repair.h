@@ -3,8 +3,8 @@
  * Purpose: the repairs that the passes asked for, and how they are carried out.
  *
  * Invariants
- *   I1  Order: superblock copies; then, in a pool open for writing, maps before anything is allocated; then the tree, then
- *       the counters; one checkpoint at the end. A crash in between leaves the old state or the new one.
+ *   I1  Order: superblock copies; then, in a pool open for writing, maps before anything is allocated; then the tree and the
+ *       counters in the order in which they were noted. Each repair is a transaction, so a crash leaves some of them done.
  *   I2  With maps that call used blocks free and are not to be repaired, the tree is not touched: it would be overwritten.
  *   I3  A repair names keys and numbers only and looks at the tree again: bounded memory, and no repair of what has changed.
  *

@@ -81,7 +81,9 @@ static int store(struct fill *f, struct pf_extent *extent)
 		f->s->result->filled_in_bytes += (uint64_t)extent->nr << PF_BLOCK_SHIFT;
 	}
 	pf_txn_end(&txn);
-	return err ? err : pool->throttle(pool);
+	if (!err && pf_tree_dirty(pool->tree) > pool->dirty_limit / 2)
+		err = pool->throttle(pool);
+	return err;
 }
 
 static int fill_one(struct fill *f)
