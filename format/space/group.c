@@ -95,7 +95,7 @@ void pf_group_evict(struct pf_space *space, unsigned tries)
 {
 	while (space->nr_loaded > space->max_loaded && tries--) {
 		struct pf_maps *maps = space->oldest;
-		if (maps->unsaved || maps->replaced || memcmp(maps->used, maps->disk, sizeof(maps->used)) != 0) {
+		if (maps->unsaved || memcmp(maps->used, maps->disk, sizeof(maps->used)) != 0) {
 			pf_group_touch(space, maps); /* out of the way */
 			continue;
 		}

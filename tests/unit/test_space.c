@@ -154,10 +154,12 @@ START_TEST(goal)
 	struct pf_run a, b, c;
 	const uint64_t sizes[] = { 300 * MIB, 300 * MIB };
 	rig_new(&rig, 5, 2, sizes, 1);
-	ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, 256, 1, &a), 0);
-	ck_assert_uint_eq(a.nr, 256);
-	struct pf_alloc_req req = { .use = PF_USE_DATA, .nr = 256, .min_nr = 1, .member = -1, .goal = a.addr + 256 };
-	uint64_t total = 256, breaks = 0;
+	/* so much that the pieces do not end with the group but leave 6 blocks */
+	uint64_t total = (PF_GROUP_BLOCKS - rig.set.members[1].geo.data_start % PF_GROUP_BLOCKS - 6) % 256, breaks = 0;
+	ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, total, 1, &a), 0);
+	ck_assert_uint_eq(a.addr, pf_addr_make(1, rig.set.members[1].geo.data_start));
+	ck_assert_uint_eq(a.nr, total);
+	struct pf_alloc_req req = { .use = PF_USE_DATA, .nr = 256, .min_nr = 1, .member = -1, .goal = a.addr + a.nr };
 	while (total < 40000) { /* over group borders, one behind the other */
 		ck_assert_int_eq(pf_space_alloc(rig.space, &req, &b), 0);
 		breaks += b.addr != req.goal;
@@ -229,7 +231,47 @@ START_TEST(fragmented)
 	ck_assert_uint_eq(rig_stats(&rig).free_blocks, nr_free);
 	for (int i = 0; i < 10000; i++)
 		ck_assert_int_eq(rig_alloc(&rig, PF_USE_NODE, 4, 4, &run), -ENOSPC);
-	ck_assert_uint_eq(take_all(&rig, PF_USE_DATA, 256), nr_free);
+	/* one node's worth in the last of many groups is found, whatever it takes; then joined runs are known as what
+	 * they are */
+	rig_reopen(&rig);
+	uint64_t last = end - 9 - (end - 9 - first) % 2; /* a free one */
+	pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, last + 1), 1 }, PF_USE_DATA);
+	pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, last + 3), 1 }, PF_USE_DATA);
+	rig_checkpoint(&rig);
+	ck_assert_int_eq(rig_alloc(&rig, PF_USE_NODE, 8, 4, &run), 0);
+	ck_assert_uint_eq(run.nr, 4);
+	ck_assert_uint_eq(pf_addr_block(run.addr), last);
+	pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, first + 20001), 1 }, PF_USE_DATA);
+	rig_checkpoint(&rig);
+	ck_assert_int_eq(rig_alloc(&rig, PF_USE_NODE, 3, 3, &run), 0);
+	ck_assert_uint_eq(pf_addr_block(run.addr), first + 20000);
+	ck_assert_uint_eq(take_all(&rig, PF_USE_DATA, 256), nr_free + 3 - 4 - 3);
+	rig_free(&rig);
+}
+END_TEST
+
+/* A member of more than one table block: whole full table blocks are passed over, nothing else is. */
+START_TEST(many_tables)
+{
+	struct rig rig;
+	struct pf_run run;
+	const uint64_t sizes[] = { 20000 * MIB };
+	rig_new(&rig, 5, 1, sizes, 1);
+	rig.super.members[0].share_blocks = 0;
+	rig_reopen(&rig);
+	const struct pf_geometry *geo = &rig.set.members[0].geo;
+	ck_assert_uint_eq(geo->nr_tables, 3);
+	ck_assert_uint_eq(take_all(&rig, PF_USE_DATA, 16384), geo->data_end - geo->data_start);
+	for (uint64_t g = 1; g < geo->nr_groups; g += g < 4 ? 1 : 61) {
+		uint64_t addr = pf_addr_make(0, (g << PF_GROUP_SHIFT) + 77);
+		if (pf_addr_block(addr) < geo->data_start)
+			continue;
+		pf_space_free(rig.space, (struct pf_run){ addr, 1 }, PF_USE_DATA);
+		rig_checkpoint(&rig);
+		rig.space->members[0].cursor[0] = geo->data_end - (g % 3 << PF_GROUP_SHIFT);
+		ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, 1, 1, &run), 0);
+		ck_assert_uint_eq(run.addr, addr);
+	}
 	rig_free(&rig);
 }
 END_TEST
@@ -263,13 +305,19 @@ START_TEST(nodes_come_whole)
 	struct pf_run run;
 	const uint64_t sizes[] = { 70 * MIB };
 	rig_new(&rig, 5, 1, sizes, 1);
+	rig.super.members[0].share_blocks = 0;
+	rig_reopen(&rig);
 	take_all(&rig, PF_USE_DATA, 16384);
+	uint64_t first = rig.set.members[0].geo.data_start;
+	for (uint64_t i = 0; i < 20; i++) /* runs of 4 to 23 blocks */
+		pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, first + 40 * i), 4 + i }, PF_USE_DATA);
+	rig_checkpoint(&rig);
 	uint64_t nr = 0;
 	while (!rig_alloc(&rig, PF_USE_NODE, 64, PF_NODE_BLOCKS, &run)) {
 		ck_assert_uint_eq(run.nr % PF_NODE_BLOCKS, 0);
 		nr += run.nr;
 	}
-	ck_assert_uint_gt(nr, rig_stats(&rig).share_blocks - 100);
+	ck_assert_uint_eq(nr, 4 * 4 * (1 + 2 + 3 + 4 + 5));
 	rig_free(&rig);
 }
 END_TEST
@@ -444,6 +492,27 @@ START_TEST(readers_hold)
 }
 END_TEST
 
+/* Who entered after the freeze looked into a tree that does not name the blocks any more: nobody waits for him. */
+START_TEST(readers_after_freeze)
+{
+	struct rig rig;
+	struct pf_run run;
+	const uint64_t sizes[] = { 70 * MIB };
+	rig_new(&rig, 4, 1, sizes, 1);
+	const struct pf_run freed = { pf_addr_make(0, rig.set.members[0].geo.data_end - 10), 10 };
+	fill_and_free(&rig, freed);
+	struct pf_super super = rig.super;
+	uint32_t changed;
+	pf_space_freeze(rig.space);
+	unsigned later = pf_space_reader_enter(rig.space, 0);
+	ck_assert_int_eq(pf_space_write(rig.space, rig.generation + 1, &super, &changed), 0);
+	rig_durable(&rig, &super);
+	ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, 10, 10, &run), 0);
+	pf_space_reader_exit(rig.space, 0, later);
+	rig_free(&rig);
+}
+END_TEST
+
 /* Readers that overlap without end do not keep space from coming back, and each one is waited for. */
 START_TEST(readers_overlap)
 {
@@ -539,6 +608,7 @@ int main(void)
 	tcase_add_test(tc, goal);
 	tcase_add_test(tc, member_choice);
 	tcase_add_test(tc, fragmented);
+	tcase_add_test(tc, many_tables);
 	tcase_add_test(tc, longest);
 	tcase_add_test(tc, nodes_come_whole);
 	suite_add_tcase(suite, tc);
@@ -550,6 +620,7 @@ int main(void)
 	tc = tcase_create("freed");
 	tcase_add_test(tc, released_when_durable);
 	tcase_add_test(tc, readers_hold);
+	tcase_add_test(tc, readers_after_freeze);
 	tcase_add_test(tc, readers_overlap);
 	tcase_add_test(tc, no_reclaim);
 	tcase_add_test(tc, free_of_nonsense);

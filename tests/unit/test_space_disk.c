@@ -102,6 +102,26 @@ START_TEST(writes_little)
 }
 END_TEST
 
+/* Bytes without a meaning are zero (ondisk.h I3), although the buffer has held other things before. */
+START_TEST(reserved_bytes)
+{
+	struct rig rig;
+	struct pf_disk_map map;
+	const uint64_t sizes[] = { 8000 * MIB, 70 * MIB };
+	rig_new(&rig, 5, 2, sizes, 1);
+	const struct pf_run runs[2] = { take_data(&rig, 0, 10), take_data(&rig, 1, 10) };
+	rig_checkpoint(&rig);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t group = pf_addr_block(runs[i].addr) >> PF_GROUP_SHIFT;
+		unsigned slot = rig.space->members[i].groups[group].slot;
+		simdisk_peek(simworld_disk(rig.world, i), map_off(&rig, i, group, slot), &map, sizeof(map));
+		for (size_t k = 0; k < sizeof(map.reserved); k++)
+			ck_assert(map.reserved[k] == 0);
+	}
+	rig_free(&rig);
+}
+END_TEST
+
 START_TEST(host_full)
 {
 	struct rig rig;
@@ -203,6 +223,12 @@ START_TEST(bad_map)
 	ck_assert_int_eq(pf_space_read_map(rig.space, 0, group, back), 0);
 	ck_assert_mem_eq(back, map, sizeof(map));
 	ck_assert_uint_eq(rig_stats(&rig).free_blocks, 7 + PF_GROUP_BLOCKS - 4);
+	/* fixed places stay, whatever a new map says; and it is written once */
+	memset(map, 0, sizeof(map));
+	ck_assert_int_eq(pf_space_replace_map(rig.space, 0, 0, map), 0);
+	ck_assert_uint_eq(rig.space->members[0].groups[0].free_blocks, pf_group_capacity(&rig.set.members[0].geo, 0));
+	ck_assert_uint_eq(rig_checkpoint(&rig), 1);
+	ck_assert_uint_eq(rig_checkpoint(&rig), 0);
 	rig_free(&rig);
 }
 END_TEST
@@ -369,6 +395,26 @@ START_TEST(rebuild)
 }
 END_TEST
 
+/* A group of which the rebuild finds nothing in use stays untouched. */
+START_TEST(rebuild_untouched)
+{
+	struct rig rig;
+	uint8_t map[PF_GROUP_BLOCKS / 8];
+	const uint64_t sizes[] = { 200 * MIB };
+	rig_new(&rig, 5, 1, sizes, 1);
+	rig_detach(&rig);
+	ck_assert_int_eq(rig_open(&rig, true), 0);
+	for (uint64_t g = 0; g < rig.set.members[0].geo.nr_groups; g++) {
+		ck_assert_int_eq(pf_space_read_map(rig.space, 0, g, map), 0);
+		ck_assert_int_eq(pf_space_replace_map(rig.space, 0, g, map), 0);
+	}
+	uint64_t before = simdisk_count(simworld_disk(rig.world, 0), SIM_WRITE);
+	ck_assert_uint_eq(rig_checkpoint(&rig), 1);
+	ck_assert_uint_eq(simdisk_count(simworld_disk(rig.world, 0), SIM_WRITE) - before, 2); /* table block and root */
+	rig_free(&rig);
+}
+END_TEST
+
 /* Many more groups than may be loaded at once. */
 START_TEST(eviction)
 {
@@ -520,6 +566,7 @@ int main(void)
 	TCase *tc = tcase_create("slots");
 	tcase_add_test(tc, slots);
 	tcase_add_test(tc, writes_little);
+	tcase_add_test(tc, reserved_bytes);
 	tcase_add_test(tc, host_full);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("damage");
@@ -531,6 +578,7 @@ int main(void)
 	tcase_add_test(tc, map_bits);
 	tcase_add_test(tc, bad_tables);
 	tcase_add_test(tc, rebuild);
+	tcase_add_test(tc, rebuild_untouched);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("limits");
 	tcase_set_timeout(tc, 60);
