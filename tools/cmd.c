@@ -8,13 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
-int cmd_members(const struct cli_program *program, int argc, char **argv, struct members *out)
+int cmd_operands(const struct cli_program *program, int argc)
 {
 	if (optind == argc)
 		return cli_usage(program, "no member given");
 	if ((unsigned)(argc - optind) > PF_MAX_MEMBERS)
 		return cli_usage(program, "%d members given; a pool has at most %u", argc - optind, PF_MAX_MEMBERS);
-	return cli_fsck_exit(members_find(argv + optind, (unsigned)(argc - optind), out));
+	return FSCK_OK;
+}
+
+int cmd_members(const struct cli_program *program, int argc, char **argv, struct members *out)
+{
+	int code = cmd_operands(program, argc);
+	return code ? code : cli_fsck_exit(members_find(argv + optind, (unsigned)(argc - optind), out));
 }
 
 int cmd_open_mounted(const char *path)

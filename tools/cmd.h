@@ -21,6 +21,8 @@ struct cmd {
 
 extern const struct cmd cmd_dump, cmd_scrub, cmd_status, cmd_sync, cmd_upgrade;
 
+/* Are there operands, and not too many? 0 or an exit code, after a message. */
+int cmd_operands(const struct cli_program *program, int argc);
 /* The operands as members, complete. 0 or an exit code, after a message. */
 int cmd_members(const struct cli_program *program, int argc, char **argv, struct members *out);
 

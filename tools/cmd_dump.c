@@ -86,15 +86,19 @@ static int parse(struct wanted *w, struct dump *d, int argc, char **argv)
 	return 0;
 }
 
-static int dump_pool(const struct wanted *w, struct dump *d, const struct members *m)
+static int dump_pool(const struct wanted *w, struct dump *d, char **paths, unsigned nr)
 {
+	struct members m;
 	struct pf_set *set;
 	bool in_use;
-	int err = members_open_set(m, PF_SET_REPAIR, d->env, &set, &in_use);
+	int err = members_find(paths, nr, &m);
+	if (!err)
+		err = members_open_set(&m, PF_SET_REPAIR, d->env, &set, &in_use);
+	members_free(&m);
 	if (err)
 		return err;
 	if (in_use)
-		cli_message("%s: in use; what is shown may change meanwhile", m->paths[0]);
+		cli_message("%s: in use; what is shown may change meanwhile", paths[0]);
 	if (w->maps)
 		err = dump_maps(d, set);
 	if (!err && w->tree)
@@ -111,25 +115,25 @@ static int run(int argc, char **argv)
 {
 	struct dump d = { .env = cli_env(PF_LOG_WARNING) };
 	struct wanted w = { 0 };
-	struct members m;
 	int code = parse(&w, &d, argc, argv);
 	if (!code)
-		code = cmd_members(&program, argc, argv, &m);
+		code = cmd_operands(&program, argc);
 	if (code)
 		return code;
 	if (d.json_wanted) {
 		json_init(&d.json, stdout);
 		json_object(&d.json, NULL);
 	}
-	int err = w.super ? dump_supers(&d, argv + optind, (unsigned)(argc - optind)) : 0;
+	char **paths = argv + optind;
+	unsigned nr = (unsigned)(argc - optind);
+	int err = w.super ? dump_supers(&d, paths, nr) : 0;
 	if (!err && (w.tree || w.maps || w.inode || w.node))
-		err = dump_pool(&w, &d, &m);
+		err = dump_pool(&w, &d, paths, nr);
 	if (d.json_wanted) {
 		json_number(&d.json, "damaged", d.nr_damaged);
 		json_end_object(&d.json);
 		json_finish(&d.json);
 	}
-	members_free(&m);
 	code = cli_fsck_exit(err);
 	if (d.nr_damaged)
 		code |= FSCK_LEFT;

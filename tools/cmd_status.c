@@ -98,11 +98,20 @@ static int fetch_offline(const struct members *m, const struct pf_env *env, char
 static int show(char *text, bool json_wanted, const char *state)
 {
 	int code = FSCK_OK;
-	if (json_wanted)
-		printf("%s%s", text, strchr(text, '\0')[-1] == '\n' ? "" : "\n");
-	else if (status_print(text, state) != 0)
-		code = FSCK_FAILED;
+	struct json_value *v = json_parse(text);
 	free(text);
+	if (!v || v->type != JSON_OBJECT) {
+		cli_message("the pool's answer is not understood; is its daemon of another version of poolfs?");
+		code = FSCK_FAILED;
+	} else if (json_wanted) {
+		struct json j;
+		json_init(&j, stdout);
+		json_copy(&j, v);
+		json_finish(&j);
+	} else {
+		status_print(v, state);
+	}
+	json_free(v);
 	return cli_finish_stdout() ? code : FSCK_FAILED;
 }
 

@@ -123,7 +123,7 @@ static bool is_utf8(const char *text)
 void json_name(struct json *j, const char *key, const char *name)
 {
 	json_string(j, key, name);
-	if (!name || is_utf8(name))
+	if (!key || !name || is_utf8(name))
 		return;
 	char hex_key[64];
 	snprintf(hex_key, sizeof(hex_key), "%s_hex", key);
@@ -177,4 +177,30 @@ void json_finish(struct json *j)
 {
 	assert(j->depth == 0);
 	fputc('\n', j->out);
+}
+
+void json_copy(struct json *j, const struct json_value *v)
+{
+	switch (v->type) {
+	case JSON_NULL:
+		json_null(j, v->key);
+		break;
+	case JSON_BOOL:
+		json_bool(j, v->key, v->truth);
+		break;
+	case JSON_NUMBER:
+		begin(j, v->key);
+		fputs(v->text, j->out);
+		break;
+	case JSON_STRING:
+		json_name(j, v->key, v->text);
+		break;
+	case JSON_ARRAY:
+	case JSON_OBJECT:
+		open_level(j, v->key, v->type == JSON_ARRAY ? '[' : '{');
+		for (const struct json_value *c = v->children; c; c = c->next)
+			json_copy(j, c);
+		close_level(j, v->type == JSON_ARRAY ? ']' : '}');
+		break;
+	}
 }

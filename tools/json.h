@@ -62,6 +62,8 @@ void json_free(struct json_value *v);
 const struct json_value *json_get(const struct json_value *v, const char *key);
 uint64_t json_get_number(const struct json_value *v, const char *key, uint64_t otherwise);
 const char *json_get_string(const struct json_value *v, const char *key, const char *otherwise);
+/* Writes @v again, so that what was read becomes valid and indented whatever its bytes are. */
+void json_copy(struct json *j, const struct json_value *v);
 bool json_get_bool(const struct json_value *v, const char *key, bool otherwise);
 
 #endif

@@ -10,7 +10,9 @@
 #ifndef TOOLS_STATUS_TEXT_H
 #define TOOLS_STATUS_TEXT_H
 
-/* @state: "mounted", "in use", or NULL (then the text says clean or not). 0, or -1 after a message: @text is no JSON. */
-int status_print(const char *text, const char *state);
+#include "json.h"
+
+/* @v: an object. @state: "mounted", "in use", or NULL (then the text says clean or not). */
+void status_print(const struct json_value *v, const char *state);
 
 #endif

@@ -86,9 +86,7 @@ struct pf_statfs {
 void pf_pool_statfs(struct pf_pool *pool, struct pf_statfs *out);
 
 /* The state of the pool as one JSON object (poolfs status --json, and what a mounted pool answers). Allocated; the caller frees
- * it. NULL: no memory. Keys: pool_uuid, label, version, features (array of names), placement ("file", "stripe"), read_only,
- * clean, generation, created_ns, written_ns, size_bytes, free_bytes, avail_bytes, inodes, no_csum_bytes (when known),
- * members: array of { id, uuid, name, kind ("file", "block"), size_bytes, free_bytes, metadata, direct, errors }. */
+ * it. NULL: no memory. Paths and the label are copied as they are: bytes that are not UTF-8 are the caller's to replace. */
 char *pf_pool_status_json(struct pf_pool *pool);
 
 /* In place: superblock version @to (>= the present one, <= PF_VERSION_NEWEST). The pool must be open for writing, clean when it

@@ -85,8 +85,8 @@ expect_out '^state +not mounted, clean'
 expect_out '^size .*used .*free'
 expect_out ' a.img$'
 accepts "$POOLFS" status --json a.img b.img
-json "j['pool_uuid'] == '$uuid' and j['clean'] and len(j['members']) == 2"
-json 'j["free_bytes"] <= j["size_bytes"]'
+json "j['pool'] == '$uuid' and j['clean'] and len(j['members']) == 2"
+json 'j["free_bytes"] <= j["total_bytes"]'
 accepts "$FILL" a.img b.img -- write /f3 100000 sync crash
 accepts "$POOLFS" status a.img b.img
 expect_out 'was not unmounted cleanly'

@@ -16,6 +16,13 @@ for helper in POKE FILL; do
 	esac
 done
 
+for helper in "$MKFS" "$FSCK" "$POOLFS" "$POKE" "$FILL"; do
+	command -v "$helper" >/dev/null || {
+		printf '%s is not built\n' "$helper"
+		exit 99
+	}
+done
+
 work=$(mktemp -d "${TMPDIR:-/tmp}/poolfs-cli.XXXXXX") || exit 99
 loops=()
 pids=()
@@ -122,9 +129,12 @@ json() {
 	need python3
 	python3 - "$1" "$work/.out" <<'PYTHON' || fail "not true of the JSON: $1"
 import json, sys
-with open(sys.argv[2], encoding="utf-8") as f:
-    j = json.load(f)
-sys.exit(0 if eval(sys.argv[1]) else 1)
+try:
+    with open(sys.argv[2], encoding="utf-8") as f:
+        j = json.load(f)
+    sys.exit(0 if eval(sys.argv[1]) else 1)
+except Exception as e:
+    sys.exit(repr(e))
 PYTHON
 }
 

@@ -44,7 +44,7 @@ expect_err "overwriting an existing filesystem \\(ext4\\)"
 refuses 1 "$disk: contains member 1 of 1 of the poolfs pool \"dev\"" "$MKFS" "$disk"
 accepts "$FSCK" -n "$disk"
 accepts "$POOLFS" status --json "$disk"
-json 'j["members"][0]["kind"] == "block"'
+json 'j["members"][0]["kind"] == "device"'
 
 # -- partitions: one that is mounted keeps the whole disk, and the disk cannot be given with its partition
 if command -v partx >/dev/null && command -v sgdisk >/dev/null; then

@@ -44,8 +44,8 @@ rm hard.img link.img
 
 # -- too small: says how large it is and what is needed
 image small.img 15M
-refuses 1 'small.img.*15.* MiB.*16 MiB' "$MKFS" small.img
-refuses 1 'small.img.*15.* MiB.*16 MiB' "$MKFS" -f a.img small.img
+refuses 1 'small.img is too small: 15728640 bytes; a member has at least .*16 MiB' "$MKFS" small.img
+refuses 1 'small.img is too small: 15728640 bytes; a member has at least .*16 MiB' "$MKFS" -f a.img small.img
 : >empty.img
 refuses 1 'empty.img' "$MKFS" empty.img
 
