@@ -4,6 +4,8 @@
 # mount_tests need root and /dev/fuse and are run by 'make check-mount' only.
 unit_tests = \
 	tests/unit/test_check \
+	tests/unit/test_check_names \
+	tests/unit/test_check_tree \
 	tests/unit/test_geometry \
 	tests/unit/test_io \
 	tests/unit/test_posix_attr \

@@ -136,8 +136,6 @@ static int account(struct pf_check_items *s, const struct pf_extent *extent)
 		return 0;
 	}
 	s->file->seen_blocks += extent->nr;
-	if (s->file->seen & PF_SEEN_ORPHAN)
-		c->seen_counters.orphan_blocks += extent->nr;
 	return s->file->seen & PF_SEEN_INVALID ? 0 : beyond_end(s, extent);
 }
 

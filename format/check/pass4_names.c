@@ -127,16 +127,17 @@ static int check_hash(struct pass *p, const struct pf_name_item *item, uint64_t 
 static int second_name(struct pass *p, struct pf_check_inode *target, struct pf_check_dir *dir, uint64_t cookie,
 		       const char *name)
 {
-	if (!pf_check_report(p->c, PF_PROBLEM_DIR_TWO_NAMES, "inode %llu, by \"%s\" in directory %llu and in directory %llu",
-			     (unsigned long long)target->ino, name, (unsigned long long)p->ino,
-			     (unsigned long long)(dir->named_in ? dir->named_in : target->ino)))
+	uint64_t excess_in = p->ino, excess = cookie;
+	if (target->ino != 1 && dir->parent == p->ino && dir->named_in != p->ino) {
+		excess_in = dir->named_in;
+		excess = dir->cookie;
+		dir->named_in = p->ino;
+		dir->cookie = cookie;
+	}
+	if (!pf_check_report(p->c, PF_PROBLEM_DIR_TWO_NAMES, "inode %llu, also by \"%s\" in directory %llu",
+			     (unsigned long long)target->ino, name, (unsigned long long)p->ino))
 		return 0;
-	if (target->ino == 1 || dir->parent != p->ino || dir->named_in == p->ino)
-		return note(p, PF_FIX_DELETE_NAME, p->ino, cookie, 0);
-	int err = note(p, PF_FIX_DELETE_NAME, dir->named_in, dir->cookie, 0);
-	dir->named_in = p->ino;
-	dir->cookie = cookie;
-	return err;
+	return note(p, PF_FIX_DELETE_NAME, excess_in, excess, 0);
 }
 
 static int check_target(struct pass *p, const struct pf_name_item *item, uint64_t cookie)

@@ -45,6 +45,8 @@ static int check_links(struct pf_checker *c, const struct pf_check_inode *inode,
 	}
 	if (!named && !(inode->seen & PF_SEEN_ORPHAN))
 		return 0; /* nameless: reported by pass 4, or just now */
+	if (!named)
+		c->seen_counters.orphan_blocks += inode->seen_blocks;
 	uint64_t links = !named ? 0 : dir ? UINT64_C(2) + dir->seen_subdirs : inode->seen_names;
 	return compare(c, PF_PROBLEM_NLINK, inode, PF_FIELD_NLINK, inode->nlink, links);
 }
