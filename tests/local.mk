@@ -3,6 +3,7 @@
 # A test of whole pools in this process: sim_tests. A shell test exits 77 when it cannot run here: cli_tests, lint_tests.
 # mount_tests need root and /dev/fuse and are run by 'make check-mount' only.
 unit_tests = \
+	tests/unit/test_aio \
 	tests/unit/test_check \
 	tests/unit/test_check_names \
 	tests/unit/test_check_tree \
