@@ -9,6 +9,7 @@ unit_tests = \
 	tests/unit/test_check_tree \
 	tests/unit/test_geometry \
 	tests/unit/test_io \
+	tests/unit/test_node \
 	tests/unit/test_posix_attr \
 	tests/unit/test_posix_big \
 	tests/unit/test_posix_file \
@@ -21,7 +22,9 @@ unit_tests = \
 	tests/unit/test_space_model \
 	tests/unit/test_space_parallel \
 	tests/unit/test_super \
-	tests/unit/test_tools
+	tests/unit/test_tools \
+	tests/unit/test_tree \
+	tests/unit/test_tree_txg
 
 sim_tests = \
 	tests/model/test_model \
@@ -89,7 +92,10 @@ tests_libtest_a_SOURCES = \
 	tests/sim/workload.h \
 	tests/unit/posix_util.h \
 	tests/unit/sample_super.h \
-	tests/unit/space_util.h
+	tests/unit/space_util.h \
+	tests/unit/tree_compare.h \
+	tests/unit/tree_model.h \
+	tests/unit/tree_util.h
 tests_libtest_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 
 # The default of programs that name no libraries of their own, that is of all tests.
