@@ -3,35 +3,35 @@
 FS_CPPFLAGS = $(AM_CPPFLAGS) $(FUSE_CFLAGS)
 FS_LIBS = $(ENGINE_LIBS) $(FUSE_LIBS)
 
-# fs_shared = \
-# 	fs/log.c fs/log.h \
-# 	fs/mountinfo.c fs/mountinfo.h \
-# 	fs/spec.c fs/spec.h \
-# 	fs/unmount.c fs/unmount.h
-#
-# helper_PROGRAMS += mount.poolfs umount.fuse.poolfs
-# mount_poolfs_SOURCES = \
-# 	$(fs_shared) \
-# 	fs/acl.c fs/acl.h \
-# 	fs/daemon.c fs/daemon.h \
-# 	fs/daemonize.c fs/daemonize.h \
-# 	fs/find.c fs/find.h \
-# 	fs/fuse_api.h \
-# 	fs/main.c \
-# 	fs/ops.c fs/ops.h \
-# 	fs/ops_attr.c \
-# 	fs/ops_control.c \
-# 	fs/ops_dir.c \
-# 	fs/ops_file.c \
-# 	fs/ops_name.c \
-# 	fs/ops_raw.c \
-# 	fs/ops_seek.c \
-# 	fs/ops_xattr.c \
-# 	fs/options.c fs/options.h \
-# 	fs/session.c fs/session.h \
-# 	fs/transport.c fs/transport.h
-# mount_poolfs_CPPFLAGS = $(FS_CPPFLAGS)
-# mount_poolfs_LDADD = $(FS_LIBS)
-# umount_fuse_poolfs_SOURCES = $(fs_shared) fs/daemonize.h fs/umount_helper.c
-# umount_fuse_poolfs_CPPFLAGS = $(AM_CPPFLAGS)
-# umount_fuse_poolfs_LDADD = $(ENGINE_LIBS)
+fs_shared = \
+	fs/log.c fs/log.h \
+	fs/mountinfo.c fs/mountinfo.h \
+	fs/spec.c fs/spec.h \
+	fs/unmount.c fs/unmount.h
+
+helper_PROGRAMS += mount.poolfs umount.fuse.poolfs
+mount_poolfs_SOURCES = \
+	$(fs_shared) \
+	fs/acl.c fs/acl.h \
+	fs/daemon.c fs/daemon.h \
+	fs/daemonize.c fs/daemonize.h \
+	fs/find.c fs/find.h \
+	fs/fuse_api.h \
+	fs/main.c \
+	fs/ops.c fs/ops.h \
+	fs/ops_attr.c \
+	fs/ops_control.c \
+	fs/ops_dir.c \
+	fs/ops_file.c \
+	fs/ops_name.c \
+	fs/ops_raw.c \
+	fs/ops_seek.c \
+	fs/ops_xattr.c \
+	fs/options.c fs/options.h \
+	fs/session.c fs/session.h \
+	fs/transport.c fs/transport.h
+mount_poolfs_CPPFLAGS = $(FS_CPPFLAGS)
+mount_poolfs_LDADD = $(FS_LIBS)
+umount_fuse_poolfs_SOURCES = $(fs_shared) fs/daemonize.h fs/umount_helper.c
+umount_fuse_poolfs_CPPFLAGS = $(AM_CPPFLAGS)
+umount_fuse_poolfs_LDADD = $(ENGINE_LIBS)

@@ -58,6 +58,10 @@ static int chmod_acl(struct pf_pool *pool, uint64_t ino, mode_t mode)
 {
 	size_t cap;
 	void *acl = transport_scratch(&cap);
+	struct pf_attr attr;
+	int err = pf_getattr(pool, ino, &attr);
+	if (err || !attr.has_xattr)
+		return err;
 	int64_t len = pf_getxattr(pool, ino, ACL_ACCESS_NAME, acl, ACL_MAX_BYTES);
 	if (len == -ENODATA)
 		return 0;
@@ -67,25 +71,6 @@ static int chmod_acl(struct pf_pool *pool, uint64_t ino, mode_t mode)
 		return -EIO;
 	acl_chmod(acl, (size_t)len, mode);
 	return pf_setxattr(pool, ino, ACL_ACCESS_NAME, acl, (size_t)len, 0);
-}
-
-/* What an attribute change does to the extended attributes of the inode, done before it: a failure has then changed nothing
- * that a mode or an owner would contradict. */
-static int adjust_xattrs(struct pf_pool *pool, uint64_t ino, unsigned mask, mode_t mode)
-{
-	struct pf_attr attr;
-	if (!(mask & (PF_ATTR_MODE | PF_ATTR_SIZE | PF_ATTR_UID | PF_ATTR_GID)))
-		return 0;
-	int err = pf_getattr(pool, ino, &attr);
-	if (err || !attr.has_xattr)
-		return err;
-	/* capabilities go with every truncation and change of owner, also root's, whose set-id bits stay */
-	if (mask & (PF_ATTR_SIZE | PF_ATTR_UID | PF_ATTR_GID)) {
-		err = pf_removexattr(pool, ino, "security.capability");
-		if (err && err != -ENODATA)
-			return err;
-	}
-	return mask & PF_ATTR_MODE ? chmod_acl(pool, ino, mode) : 0;
 }
 
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, struct fuse_file_info *fi)
@@ -105,7 +90,8 @@ void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, str
 	};
 	if (kill_suidgid())
 		mask |= PF_ATTR_KILL_SUIDGID;
-	int err = adjust_xattrs(pool, ino, mask, in.mode);
+	/* the list first: the kernel decides by it, and a failure has then changed nothing */
+	int err = mask & PF_ATTR_MODE ? chmod_acl(pool, ino, in.mode) : 0;
 	if (!err)
 		err = pf_setattr(pool, ino, mask, &in, &out);
 	if (err) {

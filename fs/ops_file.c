@@ -31,17 +31,67 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 		fuse_reply_buf(req, buf + off % PF_BLOCK_SIZE, (size_t)n);
 }
 
+/* -- set-id bits --------------------------------------------------------------------------------------------------------- */
+
+static bool has_set_id(struct pf_pool *pool, uint64_t ino)
+{
+	struct pf_attr attr;
+	return pf_getattr(pool, ino, &attr) == 0 && S_ISREG(attr.mode) && attr.mode & (S_ISUID | S_ISGID);
+}
+
+/* The kernel goes on with the mode that it knows, for a write says nothing about modes; and with that mode it would run the
+ * changed program as its owner. It has to ask again. Nothing waits in this, since no page is concerned. */
+static void forget_mode(fuse_req_t req, uint64_t ino)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+	fuse_lowlevel_notify_inval_inode(fs->se, ino, -1, 0);
+}
+
+/* For requests that change bytes and do not say whether the caller may keep set-id bits: only root may. Capabilities are
+ * dropped by the engine with every change. */
+static int clear_set_id(fuse_req_t req, uint64_t ino)
+{
+	const struct pf_attr none = { 0 };
+	if (fuse_req_ctx(req)->uid == 0 || !has_set_id(pool_of(req), ino))
+		return 0;
+	int err = pf_setattr(pool_of(req), ino, PF_ATTR_KILL_SUIDGID, &none, NULL);
+	if (!err)
+		forget_mode(req, ino);
+	return err;
+}
+
+/* -- writing ------------------------------------------------------------------------------------------------------------- */
+
+/* Everything, or as much as went well, or the error of the first byte. */
+static int64_t write_all(struct pf_pool *pool, uint64_t ino, uint64_t off, const char *buf, size_t size, unsigned flags)
+{
+	size_t done = 0;
+	while (done < size) {
+		int64_t n = pf_write(pool, ino, off + done, buf + done, size - done, flags);
+		if (n < 0 && (done == 0 || flags & PF_WRITE_KEEP_TIMES))
+			return n; /* writing back the cache, the kernel looks at errors only: a short count would lose the rest */
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	return (int64_t)done;
+}
+
 void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	const struct fuse_in_header *in = transport_request();
 	const struct fuse_write_in *arg = (const void *)(in + 1);
+	struct pf_pool *pool = pool_of(req);
 	unsigned flags = 0;
 	(void)fi;
 	if (arg->write_flags & FUSE_WRITE_CACHE)
 		flags |= PF_WRITE_KEEP_TIMES;
-	if (arg->write_flags & FUSE_WRITE_KILL_SUIDGID)
+	bool kill = arg->write_flags & FUSE_WRITE_KILL_SUIDGID && has_set_id(pool, ino);
+	if (kill)
 		flags |= PF_WRITE_KILL_SUIDGID;
-	int64_t n = pf_write(pool_of(req), ino, (uint64_t)off, buf, size, flags);
+	int64_t n = write_all(pool, ino, (uint64_t)off, buf, size, flags);
+	if (n >= 0 && kill)
+		forget_mode(req, ino);
 	if (n < 0)
 		reply_code(req, (int)n);
 	else
@@ -59,10 +109,10 @@ void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_inf
 void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)
 {
 	(void)fi;
-	if (off < 0 || len <= 0)
-		reply_code(req, -EINVAL);
-	else
-		reply_code(req, pf_fallocate(pool_of(req), ino, mode, (uint64_t)off, (uint64_t)len));
+	int err = off < 0 || len <= 0 ? -EINVAL : clear_set_id(req, ino);
+	if (!err)
+		err = pf_fallocate(pool_of(req), ino, mode, (uint64_t)off, (uint64_t)len);
+	reply_code(req, err);
 }
 
 /* A bite at a time: the caller goes on by itself, and a worker is not held for gigabytes. */
@@ -75,6 +125,11 @@ void op_copy_file_range(fuse_req_t req, fuse_ino_t from, off_t from_off, struct 
 	(void)to_fi;
 	if (flags || from_off < 0 || to_off < 0) {
 		reply_code(req, -EINVAL);
+		return;
+	}
+	int err = clear_set_id(req, to);
+	if (err) {
+		reply_code(req, err);
 		return;
 	}
 	int64_t n = pf_copy_range(pool_of(req), from, (uint64_t)from_off, to, (uint64_t)to_off,
