@@ -88,6 +88,24 @@ static const struct cli_option common_options[] = {
 	{ 0 },
 };
 
+enum { HELP_COLUMN = 28, HELP_WIDTH = 80 };
+
+/* @text behind what fills the line up to HELP_COLUMN, broken between words. */
+static void print_wrapped(FILE *out, const char *text)
+{
+	size_t column = HELP_COLUMN;
+	while (*text) {
+		size_t word = strcspn(text, " ");
+		if (column > HELP_COLUMN && column + 1 + word > HELP_WIDTH) {
+			fprintf(out, "\n%*s", HELP_COLUMN, "");
+			column = HELP_COLUMN;
+		}
+		column += (size_t)fprintf(out, "%s%.*s", column > HELP_COLUMN ? " " : "", (int)word, text);
+		text += word + (text[word] == ' ');
+	}
+	fputc('\n', out);
+}
+
 static void print_options(FILE *out, const struct cli_option *o)
 {
 	for (; o->key; o++) {
@@ -103,10 +121,11 @@ static void print_options(FILE *out, const struct cli_option *o)
 			snprintf(left + n, sizeof(left) - n, "[=%s", o->arg + 1);
 		else if (o->arg)
 			snprintf(left + n, sizeof(left) - n, " %s", o->arg);
-		if (strlen(left) <= 28)
-			fprintf(out, "%-30s%s\n", left, o->help);
+		if (strlen(left) < HELP_COLUMN)
+			fprintf(out, "%-*s", HELP_COLUMN, left);
 		else
-			fprintf(out, "%s\n%30s%s\n", left, "", o->help);
+			fprintf(out, "%s\n%*s", left, HELP_COLUMN, "");
+		print_wrapped(out, o->help);
 	}
 }
 

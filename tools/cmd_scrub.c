@@ -162,6 +162,8 @@ static void print_summary(struct scrub *s, int err, const struct pf_scrub_result
 	if (s->json_wanted) {
 		json_end_array(&s->json);
 		json_bool(&s->json, "complete", !err);
+		if (err)
+			json_string(&s->json, "error", pf_strerror(err));
 		json_number(&s->json, "data_bytes", r->data_bytes);
 		json_number(&s->json, "metadata_bytes", r->metadata_bytes);
 		json_number(&s->json, "errors", r->nr_errors);

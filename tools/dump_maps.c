@@ -92,7 +92,7 @@ static int show_member(struct dump *d, struct pf_set *set, unsigned member)
 	if (d->json_wanted) {
 		json_object(&d->json, NULL);
 		json_number(&d->json, "member", member);
-		json_name(&d->json, "name", m->io->name);
+		json_name(&d->json, "path", m->io->name);
 		json_number(&d->json, "root_slot", row->root_slot);
 		json_number(&d->json, "root_generation", row->root_generation);
 		json_number(&d->json, "data_start", m->geo.data_start);

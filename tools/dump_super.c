@@ -243,7 +243,7 @@ static int show_member(struct dump *d, const char *path)
 	}
 	if (d->json_wanted) {
 		json_object(&d->json, NULL);
-		json_name(&d->json, "name", path);
+		json_name(&d->json, "path", path);
 		json_number(&d->json, "size_bytes", io->size_bytes);
 		json_array(&d->json, "slots");
 	} else {

@@ -262,6 +262,24 @@ static int is_clean(const struct members *m, const struct pf_env *env)
 	return clean;
 }
 
+/* What a crash left to be finished is no problem, but a pool that was checked and may be written is to be clean afterwards:
+ * opening it finishes, closing it says so. */
+static int finish_recovery(const struct members *m, const struct pf_env *env)
+{
+	struct pf_pool_options opts = { 0 };
+	struct pf_pool *pool;
+	int clean = is_clean(m, env);
+	if (clean)
+		return clean < 0 ? clean : 0;
+	int err = members_open_pool(m, &opts, "use -n to check without repairs", env, &pool);
+	if (err)
+		return err;
+	err = pf_pool_close(pool);
+	if (err)
+		cli_fail(NULL, m->paths[0], err);
+	return err;
+}
+
 static int check(struct fsck *f, const struct members *m, const struct pf_env *env, struct pf_diag *diag,
 		 struct pf_check_result *result)
 {
@@ -290,7 +308,7 @@ static int run(struct fsck *f, char **given, unsigned nr)
 	if (f->json_wanted) {
 		json_init(&f->json, stdout);
 		json_object(&f->json, NULL);
-		json_name(&f->json, "name", f->name);
+		json_name(&f->json, "path", f->name);
 		json_array(&f->json, "problem_list");
 	}
 	int err = members_find(given, nr, &m);
@@ -299,6 +317,8 @@ static int run(struct fsck *f, char **given, unsigned nr)
 		err = clean;
 	if (!err && !clean)
 		err = check(f, &m, env, &diag, &result);
+	if (!err && !clean && !result.nr_left && f->mode != MODE_NO)
+		err = finish_recovery(&m, env);
 	members_free(&m);
 	if (f->json_wanted) {
 		print_result_json(f, err, &diag, &result, clean > 0);

@@ -238,7 +238,7 @@ static void print_json(const struct mkfs *m, const struct sizes *s)
 		const struct pf_geometry *g = &s->geo[i];
 		json_object(&j, NULL);
 		json_number(&j, "id", i);
-		json_name(&j, "name", t->path);
+		json_name(&j, "path", t->path);
 		json_number(&j, "size_bytes", t->size_bytes);
 		json_bool(&j, "metadata", is_meta(m, i));
 		json_number(&j, "groups", g->nr_groups);

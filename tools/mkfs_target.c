@@ -225,8 +225,6 @@ int targets_judge(struct targets *ts)
 			cli_message("%s: contains %s; nothing was changed. Use -f to overwrite it, or name another member",
 				    t->path, t->found);
 			err = -1;
-		} else if (t->action == TARGET_RESIZE && t->st.st_size && !ts->force) {
-			err = -1;
 		}
 	}
 	return err;

@@ -148,6 +148,13 @@ dev_t probe_whole_disk(dev_t rdev)
 	return blkid_devno_to_wholedisk(rdev, NULL, 0, &whole) == 0 ? whole : rdev;
 }
 
+static bool is_device(const char *path, dev_t rdev)
+{
+	struct stat st;
+	return path[0] == '/' && stat(path, &st) == 0 && S_ISBLK(st.st_mode) &&
+	       (st.st_rdev == rdev || probe_whole_disk(st.st_rdev) == rdev);
+}
+
 /* \040 and its like, as the kernel writes them in mountinfo. */
 static void unescape(char *s)
 {
@@ -174,8 +181,13 @@ static bool find_mount(dev_t rdev, char text[PROBE_TEXT])
 		unsigned maj, min;
 		if (sscanf(line, "%*d %*d %u:%u %*s %479s", &maj, &min, dir) != 3)
 			continue;
+		/* A filesystem over several devices has a number of its own; its source is one of them. */
 		dev_t dev = makedev(maj, min);
-		found = dev == rdev || (maj && probe_whole_disk(dev) == rdev);
+		char source[480] = "";
+		const char *rest = strstr(line, " - ");
+		if (rest && sscanf(rest, " - %*s %479s", source) == 1)
+			unescape(source);
+		found = dev == rdev || (maj && probe_whole_disk(dev) == rdev) || is_device(source, rdev);
 	}
 	free(line);
 	if (f)

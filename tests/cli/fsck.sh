@@ -27,8 +27,14 @@ grep -qE '^[0-9]+ [0-9]+ [0-9]+ a.img$' progress || fail "no progress on descrip
 # -- not unmounted cleanly: that alone is no problem
 accepts "$FILL" a.img b.img -- write /d/h 4096 sync crash
 accepts "$FSCK" -n a.img b.img
+accepts "$POOLFS" status --json a.img
+json 'not j["clean"]'
 accepts "$FSCK" -p a.img b.img
 expect_not_out 'not checked'
+accepts "$POOLFS" status --json a.img
+json 'j["clean"]'
+accepts "$FSCK" -p a.img b.img
+expect_out 'not checked'
 
 # -- something that is safe to repair: a wrong count in the superblock
 accepts "$FSCK" -y a.img b.img

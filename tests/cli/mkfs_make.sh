@@ -49,7 +49,7 @@ expect_out 'superblocks 16 to 143 and '
 accepts "$MKFS" --json -f -L 'a"\b' a.img b.img
 json 'j["label"] == "a\"\\b" and j["version"] == 5 and j["written"] and len(j["members"]) == 2'
 json 'j["usable_bytes"] < j["size_bytes"] == 2 * 256 * 1024 * 1024'
-json 'j["members"][1]["name"] == "b.img" and j["members"][0]["groups"] == 4'
+json 'j["members"][1]["path"] == "b.img" and j["members"][0]["groups"] == 4'
 before=$(fingerprint)
 accepts "$MKFS" -n -f --size 64M a.img new1.img
 [ "$before" = "$(fingerprint)" ] || fail "a dry run changed something"
@@ -80,7 +80,7 @@ accepts "$FSCK" -n m1.img
 # -- names that are not friendly
 odd=$'odd\377 "name\\\n.img'
 accepts "$MKFS" --json --size 16M "$odd"
-json 'j["members"][0]["name_hex"] == b"odd\xff \"name\\\n.img".hex() and "\ufffd" in j["members"][0]["name"]'
+json 'j["members"][0]["path_hex"] == b"odd\xff \"name\\\n.img".hex() and "\ufffd" in j["members"][0]["path"]'
 accepts "$MKFS" -f "$odd"
 expect_out 'odd\\377 "name\\134\\012.img$'
 rm "$odd"

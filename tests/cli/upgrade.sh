@@ -45,7 +45,6 @@ expect_out 'filled in'
 cp --sparse=always old/*.img .
 accepts "$FILL" a.img b.img -- write /d/h 4096 sync crash
 refuses 8 'was not unmounted cleanly; nothing was changed. Check it first: fsck.poolfs' "$POOLFS" upgrade a.img
-accepts "$FSCK" -y a.img
-accepts "$FILL" a.img b.img --
+accepts "$FSCK" -p a.img
 accepts "$POOLFS" upgrade a.img
 finish
