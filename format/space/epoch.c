@@ -56,27 +56,40 @@ void pf_epoch_durable(struct pf_space *space, struct pf_space_member *m)
 	pf_epoch_release(space, m);
 }
 
+/* Drops the lock now and then: a list may be long, and others want to allocate. The list is nobody else's any more. */
 static void release_list(struct pf_space *space, struct pf_space_member *m, struct pf_run_list *list)
 {
 	/* with the rule broken they were released when they were freed, and may be in use again */
 	bool again = !pf_breaks(space->env, PF_BREAK_REUSE_BEFORE_DURABLE);
-	for (const struct pf_run_chunk *chunk = list->first; chunk && again; chunk = chunk->next) {
-		for (unsigned i = 0; i < chunk->nr; i++)
-			pf_group_release(m, chunk->runs[i]);
+	unsigned nr_chunks = 0;
+	m->releasing_blocks += list->blocks;
+	for (const struct pf_run_chunk *chunk = list->first; chunk; chunk = chunk->next) {
+		for (unsigned i = 0; i < chunk->nr; i++) {
+			m->releasing_blocks -= chunk->runs[i].nr;
+			if (again)
+				pf_group_release(m, chunk->runs[i]);
+		}
+		if (++nr_chunks % 16 == 0) {
+			pthread_mutex_unlock(&space->lock);
+			pthread_mutex_lock(&space->lock);
+		}
 	}
 	pf_run_list_clear(space, list);
 }
 
 void pf_epoch_release(struct pf_space *space, struct pf_space_member *m)
 {
+	struct pf_run_list free_now = { 0 };
 	for (;;) {
 		uint64_t e = atomic_load(&m->epoch);
 		if (atomic_load(&m->readers[(e - 1) & 1]))
-			return;
-		release_list(space, m, &m->waiting[(e - 1) & 1]);
-		if (!m->waiting[e & 1].first)
 			break;
+		pf_run_list_move(&free_now, &m->waiting[(e - 1) & 1]);
+		if (!m->waiting[e & 1].first) {
+			atomic_store(&m->has_waiting, false);
+			break;
+		}
 		atomic_store(&m->epoch, e + 1);
 	}
-	atomic_store(&m->has_waiting, false);
+	release_list(space, m, &free_now);
 }

@@ -101,6 +101,7 @@ struct pf_space_member {
 
 	uint64_t frozen_epoch;
 	struct pf_run_list waiting[2]; /* freed and durable, until the readers of that parity are gone */
+	uint64_t releasing_blocks;     /* of a list that is just being released */
 	_Atomic uint64_t epoch;
 	atomic_uint readers[2];
 	atomic_bool has_waiting;
@@ -185,7 +186,7 @@ void pf_run_list_move(struct pf_run_list *to, struct pf_run_list *from); /* O(1)
 /* A sorted copy; the caller frees it. Errors: -ENOMEM. */
 int pf_run_list_sorted(const struct pf_run_list *list, struct pf_run **out);
 
-/* -- epoch.c: with the lock held -- */
+/* -- epoch.c: with the lock held; the latter two drop it between many runs -- */
 void pf_epoch_freeze(struct pf_space_member *m);
 void pf_epoch_durable(struct pf_space *space, struct pf_space_member *m);
 void pf_epoch_release(struct pf_space *space, struct pf_space_member *m);

@@ -125,7 +125,8 @@ void pf_space_close(struct pf_space *space)
 
 static uint64_t pending(const struct pf_space_member *m)
 {
-	return m->open.freed.blocks + m->frozen.freed.blocks + m->waiting[0].blocks + m->waiting[1].blocks;
+	return m->open.freed.blocks + m->frozen.freed.blocks + m->waiting[0].blocks + m->waiting[1].blocks +
+	       m->releasing_blocks;
 }
 
 void pf_space_stats(struct pf_space *space, struct pf_space_stats *out)

@@ -86,7 +86,8 @@ void pf_space_commit_frozen(struct pf_space *space, struct pf_run run);
  * root_generation, root_crc of super->members[]; *changed gets the mask of members whose table changed.
  * Errors: -EIO, -ENOSPC (host of an image), -ENOMEM; may be called again after a failure. */
 int pf_space_write(struct pf_space *space, uint64_t generation, struct pf_super *super, uint32_t *changed);
-/* G is durable: its slots are the committed ones, freed(G) is released as soon as I4 allows. */
+/* G is durable: its slots are the committed ones, freed(G) is released as soon as I4 allows. Needs no tree lock: releasing
+ * many runs takes milliseconds. */
 void pf_space_durable(struct pf_space *space);
 
 /* -- readers (I4): around the I/O on blocks found through the tree; enter while the tree lock is still held

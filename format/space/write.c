@@ -45,39 +45,55 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Groups whose maps were replaced: counts them, or stores at most @nr. */
+static size_t add_replaced(const struct plan *p, uint32_t *groups, size_t nr)
+{
+	size_t found = 0;
+	pthread_mutex_lock(&p->space->lock);
+	for (struct pf_maps *maps = p->space->newest; maps && found < nr; maps = maps->older) {
+		if (maps->member != p->m || !maps->replaced)
+			continue;
+		if (groups)
+			groups[found] = maps->group;
+		found++;
+	}
+	pthread_mutex_unlock(&p->space->lock);
+	return found;
+}
+
 static int list_groups(struct plan *p)
 {
-	size_t nr = add_groups(p->alloc, p->nr_alloc, NULL) + add_groups(p->freed, p->nr_freed, NULL);
-	for (struct pf_maps *maps = p->space->newest; maps; maps = maps->older)
-		nr += maps->member == p->m && maps->replaced;
+	struct pf_space_member *m = p->m;
+	size_t replaced = add_replaced(p, NULL, SIZE_MAX);
+	size_t nr = add_groups(p->alloc, p->nr_alloc, NULL) + add_groups(p->freed, p->nr_freed, NULL) + replaced;
 	uint32_t *groups = p->groups = malloc((nr ? nr : 1) * sizeof(*groups));
 	if (!groups)
 		return -ENOMEM;
 	nr = add_groups(p->alloc, p->nr_alloc, groups);
 	nr += add_groups(p->freed, p->nr_freed, groups + nr);
-	for (struct pf_maps *maps = p->space->newest; maps; maps = maps->older) {
-		if (maps->member == p->m && maps->replaced)
-			groups[nr++] = maps->group;
-	}
+	nr += add_replaced(p, groups + nr, replaced);
 	qsort(groups, nr, sizeof(*groups), by_number);
 	for (size_t i = 0; i < nr; i++) {
 		if (!i || groups[i] != groups[i - 1])
 			groups[p->nr_groups++] = groups[i];
 	}
-	free(p->m->new_maps); /* of an attempt that failed */
-	p->m->nr_new_maps = 0;
-	p->m->new_maps = malloc((p->nr_groups ? p->nr_groups : 1) * sizeof(*p->m->new_maps));
-	return p->m->new_maps ? 0 : -ENOMEM;
+	free(m->new_maps); /* of an attempt that failed */
+	m->nr_new_maps = 0;
+	m->new_maps = malloc((p->nr_groups ? p->nr_groups : 1) * sizeof(*m->new_maps));
+	return m->new_maps ? 0 : -ENOMEM;
 }
 
+/* Without the lock: only the checkpoint changes the frozen lists, and sorting them takes long. */
 static int make_plan(struct plan *p)
 {
 	int err = pf_run_list_sorted(&p->m->frozen.alloc, &p->alloc);
 	if (!err)
 		err = pf_run_list_sorted(&p->m->frozen.freed, &p->freed);
 	if (!err && pf_breaks(p->space->env, PF_BREAK_MAP_OF_NEXT_TXG)) {
+		pthread_mutex_lock(&p->space->lock);
 		err = pf_run_list_sorted(&p->m->open.alloc, &p->next_txg);
 		p->nr_next_txg = err ? 0 : p->m->open.alloc.nr;
+		pthread_mutex_unlock(&p->space->lock);
 	}
 	if (err)
 		return err;
@@ -253,9 +269,7 @@ static int write_root(struct pf_space *space, struct pf_space_member *m)
 static int write_member(struct pf_space *space, struct pf_space_member *m, uint8_t *buf)
 {
 	struct plan p = { .space = space, .m = m };
-	pthread_mutex_lock(&space->lock);
 	int err = make_plan(&p);
-	pthread_mutex_unlock(&space->lock);
 	if (!err)
 		err = write_maps(&p, buf);
 	if (!err)

@@ -21,9 +21,8 @@
 #include <string.h>
 
 struct rig {
-	unsigned version, nr, nr_meta;
+	unsigned nr;
 	uint32_t break_rules;
-	uint64_t sizes[PF_MAX_MEMBERS];
 	struct simworld *world;
 	struct pf_env env;
 	struct pf_set set;
@@ -118,9 +117,7 @@ static inline void rig_new(struct rig *rig, unsigned version, unsigned nr, const
 {
 	uint64_t pool_blocks = 0;
 	memset(rig, 0, sizeof(*rig));
-	rig->version = version;
 	rig->nr = nr;
-	rig->nr_meta = nr_meta;
 	rig->world = simworld_new();
 	rig->super.version = version;
 	rig->super.features = pf_version_features(version);
@@ -131,7 +128,6 @@ static inline void rig_new(struct rig *rig, unsigned version, unsigned nr, const
 		char name[16];
 		snprintf(name, sizeof(name), "disk%u", i);
 		simdisk_new(rig->world, name, sizes[i]);
-		rig->sizes[i] = sizes[i];
 		pool_blocks += sizes[i] / PF_BLOCK_SIZE;
 	}
 	for (unsigned i = 0; i < nr; i++) {
@@ -194,12 +190,11 @@ static inline bool rig_bit(const uint8_t *map, uint64_t block)
 	return map[bit / 8] >> bit % 8 & 1;
 }
 
-/* Runs the suites and says whether something failed. */
 static inline int rig_main(Suite *suite)
 {
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
+	bool failed = srunner_ntests_failed(runner) > 0;
 	srunner_free(runner);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

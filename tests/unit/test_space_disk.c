@@ -150,6 +150,20 @@ START_TEST(host_full)
 }
 END_TEST
 
+/* An allocation that could not be noted: its block would be free in the map, so there must not be a checkpoint. */
+START_TEST(lost_note)
+{
+	struct rig rig;
+	uint32_t changed;
+	const uint64_t sizes[] = { 70 * MIB };
+	rig_new(&rig, 5, 1, sizes, 1);
+	rig.space->lost_run = true;
+	pf_space_freeze(rig.space);
+	ck_assert_int_eq(pf_space_write(rig.space, rig.generation + 1, &rig.super, &changed), -ENOMEM);
+	rig_free(&rig);
+}
+END_TEST
+
 /* -- damage ------------------------------------------------------------------------------------------------------ */
 
 /* A pool of which every group of the only member has 100 blocks in use; nothing is loaded. */
@@ -568,6 +582,7 @@ int main(void)
 	tcase_add_test(tc, writes_little);
 	tcase_add_test(tc, reserved_bytes);
 	tcase_add_test(tc, host_full);
+	tcase_add_test(tc, lost_note);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("damage");
 	tcase_set_timeout(tc, 60);

@@ -489,7 +489,7 @@ START_TEST(small)
 	struct model m;
 	const uint64_t sizes[] = { 16 * MIB };
 	model_new(&m, (unsigned)_i, sizes, 1, (uint64_t)_i);
-	run_model(&m, 12000, 200);
+	run_model(&m, 8000, 200);
 	ck_assert_uint_gt(m.nr_full, 3);
 	model_free(&m);
 }
@@ -500,7 +500,7 @@ START_TEST(two_groups)
 	struct model m;
 	const uint64_t sizes[] = { 70 * MIB };
 	model_new(&m, (unsigned)_i, sizes, 1, 100 + (uint64_t)_i);
-	run_model(&m, 10000, 1000);
+	run_model(&m, 6000, 1000);
 	ck_assert_uint_gt(m.nr_full, 3);
 	model_free(&m);
 }
@@ -511,7 +511,7 @@ START_TEST(mixed)
 	struct model m;
 	const uint64_t sizes[] = { 300 * MIB + 12345 * 4096, 16 * MIB, 70 * MIB };
 	model_new(&m, (unsigned)_i, sizes, 3, 200 + (uint64_t)_i);
-	run_model(&m, 6000, 4000);
+	run_model(&m, 3000, 4000);
 	model_free(&m);
 }
 END_TEST
@@ -521,7 +521,7 @@ START_TEST(large)
 	struct model m;
 	const uint64_t sizes[] = { 1024 * MIB };
 	model_new(&m, 5, sizes, 1, 300);
-	run_model(&m, 6000, 20000);
+	run_model(&m, 3000, 20000);
 	model_free(&m);
 }
 END_TEST
