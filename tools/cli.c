@@ -138,7 +138,8 @@ void cli_print_version(const char *name)
 void cli_print_synopsis(FILE *out, const char *lead, const struct cli_program *program)
 {
 	for (unsigned i = 0; program->synopsis[i]; i++)
-		fprintf(out, "%*s %s %s\n", (int)strlen(lead), i ? "" : lead, program->name, program->synopsis[i]);
+		fprintf(out, "%*s%s%s %s\n", (int)strlen(lead), i ? "" : lead, *lead ? " " : "", program->name,
+			program->synopsis[i]);
 }
 
 void cli_print_options(FILE *out, const struct cli_program *program)
