@@ -24,6 +24,7 @@ unit_tests = \
 	tests/unit/test_super \
 	tests/unit/test_tools \
 	tests/unit/test_tree \
+	tests/unit/test_tree_damage \
 	tests/unit/test_tree_txg
 
 sim_tests = \
