@@ -17,10 +17,15 @@ static void close_ios(struct pf_io **ios, unsigned nr)
 
 static int check_number(unsigned nr, struct pf_diag *diag)
 {
-	if (nr == 0)
-		return pf_diag_set(diag, -EINVAL, "no members are named; name the partitions or image files of the pool");
-	if (nr > PF_MAX_MEMBERS)
-		return pf_diag_set(diag, -EINVAL, "%u members are named, but a pool has at most %u", nr, PF_MAX_MEMBERS);
+	/* the constant, so that the compiler sees the bound of what follows */
+	if (nr == 0) {
+		pf_diag_set(diag, -EINVAL, "no members are named; name the partitions or image files of the pool");
+		return -EINVAL;
+	}
+	if (nr > PF_MAX_MEMBERS) {
+		pf_diag_set(diag, -EINVAL, "%u members are named, but a pool has at most %u", nr, PF_MAX_MEMBERS);
+		return -EINVAL;
+	}
 	return 0;
 }
 
