@@ -126,13 +126,29 @@ static void set_bad(struct pf_space *space, struct pf_space_member *m, uint32_t 
 {
 	struct pf_group *g = &m->groups[group];
 	pf_group_set_free(m, group, 0);
-	g->flags |= PF_GROUP_BAD;
+	g->flags |= PF_GROUP_BAD | (err == -EIO ? PF_GROUP_RETRY : 0);
 	space->bad_groups++;
 	pthread_mutex_unlock(&space->lock);
 	pf_log(space->env, PF_LOG_ERROR,
 	       "%s: free-space map of group %u: %s; the group counts as full until fsck.poolfs rebuilds the map",
 	       m->io->name, group, pf_strerror(err));
 	pthread_mutex_lock(&space->lock);
+}
+
+unsigned pf_group_retry(struct pf_space *space, struct pf_space_member *m, const uint32_t *groups, unsigned nr)
+{
+	unsigned nr_retry = 0;
+	for (unsigned i = 0; i < nr; i++) {
+		struct pf_group *g = &m->groups[groups[i]];
+		if (!(g->flags & PF_GROUP_RETRY))
+			continue;
+		g->flags &= (uint8_t) ~(PF_GROUP_BAD | PF_GROUP_RETRY);
+		space->bad_groups--;
+		nr_retry++;
+		/* no free into it has been dropped so far, so the committed map is what it was */
+		pf_group_set_free(m, groups[i], g->disk_free_blocks);
+	}
+	return nr_retry;
 }
 
 /* Takes over one map that was read without the lock, unless the group has changed meanwhile: the caller then looks

@@ -26,7 +26,10 @@
 
 #include <pthread.h>
 
-enum { PF_GROUP_BAD = 0x80 }; /* beside enum pf_group_flags, in memory only: full until fsck replaces the map */
+enum { /* beside enum pf_group_flags, in memory only */
+	PF_GROUP_BAD = 0x80,   /* full until fsck replaces the map */
+	PF_GROUP_RETRY = 0x40, /* bad by an I/O error, not by its content: a checkpoint that needs it tries again */
+};
 enum { PF_SPACE_BATCH = 256, PF_SPACE_MAX_LOADED = 4096 };
 
 struct pf_maps { /* of a loaded group */
@@ -148,6 +151,8 @@ void pf_group_raise_bound(struct pf_space_member *m, uint32_t group, uint32_t nr
 /* Loads what is not loaded of @nr (at most PF_SPACE_BATCH) groups; drops the lock if there is something to read. Bad
  * groups are left without maps. The groups are the newest afterwards, nothing has been evicted. Errors: -ENOMEM. */
 int pf_group_load(struct pf_space *space, struct pf_space_member *m, const uint32_t *groups, unsigned nr);
+/* Makes groups with PF_GROUP_RETRY loadable again. Returns how many. */
+unsigned pf_group_retry(struct pf_space *space, struct pf_space_member *m, const uint32_t *groups, unsigned nr);
 int pf_group_new_maps(struct pf_space *space, struct pf_space_member *m, uint32_t group);
 void pf_group_touch(struct pf_space *space, struct pf_maps *maps); /* makes it the newest */
 /* Down to max_loaded, clean ones only, oldest first; looks at @tries groups at most, so that the cost is even. */

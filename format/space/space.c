@@ -206,7 +206,7 @@ int pf_space_replace_map(struct pf_space *space, unsigned member, uint64_t group
 	if (err)
 		goto out;
 	if (g->flags & PF_GROUP_BAD) {
-		g->flags &= (uint8_t)~PF_GROUP_BAD;
+		g->flags &= (uint8_t) ~(PF_GROUP_BAD | PF_GROUP_RETRY);
 		space->bad_groups--;
 	}
 	memcpy(g->maps->used, words, sizeof(words));

@@ -15,6 +15,7 @@
  *       places: no allocation, no fix-point.
  *   I4  A block freed in G is released when G is durable and no reader that entered in G or earlier is on its member.
  *   I5  A map that fails its check makes its group full ('bad'); frees into it are dropped, and counted for fsck.
+ *       (After an I/O error the checkpoint that needs the map first tries again.)
  *   I6  Untouched groups (not PF_GROUP_INIT) are never read and never written: all but the fixed places is free.
  *   I7  Data never takes the last share_blocks - (nodes on it) free blocks of a metadata member; privileged data
  *       (overwrites) half of them; nodes everything.
@@ -86,12 +87,11 @@ void pf_space_commit_frozen(struct pf_space *space, struct pf_run run);
  * root_generation, root_crc of super->members[]; *changed gets the mask of members whose table changed.
  * Errors: -EIO, -ENOSPC (host of an image), -ENOMEM; may be called again after a failure. */
 int pf_space_write(struct pf_space *space, uint64_t generation, struct pf_super *super, uint32_t *changed);
-/* G is durable: its slots are the committed ones, freed(G) is released as soon as I4 allows. Needs no tree lock: releasing
- * many runs takes milliseconds. */
+/* G is durable: its slots are the committed ones, freed(G) is released as soon as I4 allows. Needs no tree lock:
+ * releasing many runs takes milliseconds. */
 void pf_space_durable(struct pf_space *space);
 
-/* -- readers (I4): around the I/O on blocks found through the tree; enter while the tree lock is still held
- * --------- */
+/* -- readers (I4): around the I/O on blocks found through the tree; enter while the tree lock is still held ------- */
 unsigned pf_space_reader_enter(struct pf_space *space, unsigned member); /* returns a ticket */
 void pf_space_reader_exit(struct pf_space *space, unsigned member, unsigned ticket);
 

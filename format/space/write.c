@@ -158,6 +158,7 @@ static void next_map(struct plan *p, uint32_t group, struct pf_disk_map *map)
 /* A group without maps is bad: its frees are dropped (I5). Nothing can have been allocated in it. */
 static int skip_bad(struct plan *p, uint32_t group)
 {
+	p->m->groups[group].flags &= (uint8_t)~PF_GROUP_RETRY; /* from now on its map is wrong */
 	p->space->dropping_blocks += apply(p->freed, p->nr_freed, &p->at_freed, group, NULL, NULL);
 	return apply(p->alloc, p->nr_alloc, &p->at_alloc, group, NULL, NULL) ? -EIO : 0;
 }
@@ -166,7 +167,10 @@ static int prepare_maps(struct plan *p, const uint32_t *groups, unsigned nr, str
 {
 	size_t first = p->m->nr_new_maps;
 	pthread_mutex_lock(&p->space->lock);
+	pf_group_retry(p->space, p->m, groups, nr);
 	int err = pf_group_load(p->space, p->m, groups, nr);
+	if (!err && pf_group_retry(p->space, p->m, groups, nr))
+		err = pf_group_load(p->space, p->m, groups, nr);
 	for (unsigned i = 0; i < nr && !err; i++) {
 		if (p->m->groups[groups[i]].maps)
 			next_map(p, groups[i], &maps[p->m->nr_new_maps - first]);

@@ -74,13 +74,11 @@ static inline int rig_open(struct rig *rig, bool rebuild)
 {
 	struct pf_diag diag = { 0 };
 	rig_attach(rig);
+	rig->space = NULL;
 	int err = pf_space_open(&rig->set, rebuild, &rig->space, &diag);
-	if (err) {
-		ck_assert(diag.text[0]);
-		rig->space = NULL;
-	} else {
+	if (!err)
 		pf_space_set_node_blocks(rig->space, rig->super.counters.node_blocks);
-	}
+	ck_assert(!err || diag.text[0]);
 	return err;
 }
 

@@ -261,6 +261,41 @@ START_TEST(unreadable_map)
 }
 END_TEST
 
+/* An error that goes away does no harm: what was freed meanwhile, or in the checkpoint itself, is not lost. */
+START_TEST(unreadable_once)
+{
+	for (int early = 0; early < 2; early++) {
+		struct rig rig;
+		struct pf_run run;
+		uint8_t map[PF_GROUP_BLOCKS / 8];
+		new_used(&rig, 200 * MIB);
+		uint64_t group = 2, nr_free = rig_stats(&rig).free_blocks;
+		struct sim_fault fault = { .ops = SIM_READ, .kind = SIM_FAIL, .count = 1 };
+		fault.from_bytes = map_off(&rig, 0, group, 0);
+		fault.to_bytes = fault.from_bytes + 2 * PF_BLOCK_SIZE;
+		unsigned number = simworld_add_fault(rig.world, &fault);
+		if (early) {
+			struct pf_alloc_req req = { .use = PF_USE_DATA, .nr = 1, .min_nr = 1, .member = -1 };
+			req.goal = pf_addr_make(0, (group << PF_GROUP_SHIFT) + 100);
+			ck_assert_int_eq(pf_space_alloc(rig.space, &req, &run), 0);
+			ck_assert_uint_ne(pf_addr_block(run.addr) >> PF_GROUP_SHIFT, group);
+			ck_assert_uint_eq(rig_stats(&rig).bad_groups, 1);
+			pf_space_unalloc(rig.space, run);
+		}
+		pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, group << PF_GROUP_SHIFT), 5 }, PF_USE_DATA);
+		rig_checkpoint(&rig);
+		ck_assert_uint_eq(simworld_fault_hits(rig.world, number), 1);
+		ck_assert_uint_eq(rig_stats(&rig).bad_groups, 0);
+		ck_assert_uint_eq(rig_stats(&rig).dropped_blocks, 0);
+		ck_assert_uint_eq(rig_stats(&rig).free_blocks, nr_free + 5);
+		rig_reopen(&rig);
+		ck_assert_int_eq(pf_space_read_map(rig.space, 0, group, map), 0);
+		ck_assert_int_eq(map[0], 0xe0);
+		rig_free(&rig);
+	}
+}
+END_TEST
+
 /* The allocator says -EIO when there might have been room. */
 START_TEST(no_map_readable)
 {
@@ -588,6 +623,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, bad_map);
 	tcase_add_test(tc, unreadable_map);
+	tcase_add_test(tc, unreadable_once);
 	tcase_add_test(tc, no_map_readable);
 	tcase_add_test(tc, lost_map_write);
 	tcase_add_test(tc, map_bits);
