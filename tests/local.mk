@@ -16,6 +16,7 @@ unit_tests = \
 	tests/unit/test_posix_names \
 	tests/unit/test_posix_rename \
 	tests/unit/test_posix_space \
+	tests/unit/test_set \
 	tests/unit/test_simdisk \
 	tests/unit/test_space \
 	tests/unit/test_space_disk \

@@ -255,8 +255,7 @@ static void *reader(void *arg)
 {
 	unsigned seed = (unsigned)(uintptr_t)arg;
 	struct pf_aio_req mine[150];
-	const size_t len = sizeof(mine) / sizeof(mine[0]) * 2 * BLOCK;
-	uint8_t *bytes = memset(aligned_alloc(BLOCK, len), 0, len); /* valgrind does not see what io_uring fills */
+	uint8_t *bytes = aligned_alloc(BLOCK, sizeof(mine) / sizeof(mine[0]) * 2 * BLOCK);
 	unsigned nr_bad = 0;
 	for (unsigned round = 0; round < 10; round++) {
 		for (unsigned k = 0; k < 150; k++) {

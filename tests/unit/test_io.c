@@ -51,7 +51,7 @@ static void setup(void)
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/a.img", dir);
 	make_file(path, SIZE);
-	buf = aligned_alloc(BLOCK, 1 << 20);
+	buf = memset(aligned_alloc(BLOCK, 1 << 20), 1, 1 << 20);
 	env = *pf_env_system();
 	env.log = remember;
 	memset(&diag, 0, sizeof(diag));
@@ -230,6 +230,7 @@ static void with_read_only_rights(void)
 		_exit(99);
 	chmod(path, 0444);
 	expect(1, pf_io_open(path, 0, 0, &env, &io, &diag), 0, "");
+	pf_io_close(io);
 	expect(2, pf_io_open(path, PF_IO_OPEN_WRITE, 0, &env, &io, &diag), -EACCES, "read-only for this user");
 }
 
@@ -245,6 +246,7 @@ END_TEST
 
 /* -- locks ---------------------------------------------------------------------------------------------------------- */
 static pid_t holder;
+static struct pf_io *held;
 static int hold_until; /* write end: closing it lets the holder go */
 
 /* A child that has the member open with @flags until let go, and @then_ms more. */
@@ -255,10 +257,9 @@ static void hold(const char *name, int flags, unsigned then_ms)
 	ck_assert_int_eq(pipe(go), 0);
 	holder = fork();
 	if (holder == 0) {
-		struct pf_io *io;
 		char c = 'x';
 		close(go[1]);
-		if (pf_io_open(name, flags, 0, &env, &io, &diag))
+		if (pf_io_open(name, flags, 0, &env, &held, &diag))
 			_exit(1);
 		if (write(ready[1], &c, 1) != 1 || read(go[0], &c, 1) != 0)
 			_exit(2);
@@ -414,7 +415,7 @@ static bool small_filesystem(void)
 {
 	if (geteuid() != 0 && unshare(CLONE_NEWUSER) < 0)
 		return false;
-	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0)
 		return false;
 	return mount("tmpfs", dir, "tmpfs", 0, "size=2m") == 0;
 }
@@ -444,10 +445,11 @@ static void full_host(void)
 		expect(10, pf_io_flush(io), 0, "");
 		pf_io_close(io);
 	}
-	if (mount("none", dir, NULL, MS_REMOUNT | MS_RDONLY, NULL) < 0)
+	if (mount("none", dir, "tmpfs", MS_REMOUNT | MS_RDONLY, NULL) < 0)
 		_exit(97);
 	expect(11, pf_io_open(path, PF_IO_OPEN_WRITE, 0, &env, &io, &diag), -EROFS, "read-only filesystem; mount with -o ro");
 	expect(12, pf_io_open(path, 0, 0, &env, &io, &diag), 0, "");
+	pf_io_close(io);
 }
 
 START_TEST(host_full_or_read_only)
