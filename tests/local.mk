@@ -5,6 +5,7 @@
 unit_tests = \
 	tests/unit/test_aio \
 	tests/unit/test_check \
+	tests/unit/test_check_hostile \
 	tests/unit/test_check_names \
 	tests/unit/test_check_tree \
 	tests/unit/test_geometry \
@@ -17,6 +18,7 @@ unit_tests = \
 	tests/unit/test_posix_rename \
 	tests/unit/test_posix_space \
 	tests/unit/test_set \
+	tests/unit/test_scrub \
 	tests/unit/test_simdisk \
 	tests/unit/test_space \
 	tests/unit/test_space_disk \

@@ -275,6 +275,17 @@ void poke_leaf_ptr(struct poke *p, struct pf_key key, pf_addr addr)
 	seal(p, &path);
 }
 
+void poke_node_bytes(struct poke *p, struct pf_key key, unsigned level, unsigned offset, const void *bytes, unsigned len)
+{
+	struct path path;
+	descend(p, key, &path);
+	if (level >= path.depth || offset + len > PF_NODE_SIZE)
+		die("no such node or bytes");
+	path.depth -= level;
+	memcpy(path.bytes[path.depth - 1] + offset, bytes, len);
+	seal(p, &path);
+}
+
 unsigned poke_nodes(struct poke *p, pf_addr *addrs, unsigned cap)
 {
 	uint8_t node[PF_NODE_SIZE];

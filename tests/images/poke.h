@@ -40,6 +40,9 @@ unsigned poke_nodes(struct poke *p, pf_addr *addrs, unsigned cap);
 /* Changes the pointer to the leaf of @key in its parent (the root must not be that leaf). */
 void poke_leaf_ptr(struct poke *p, struct pf_key key, pf_addr addr);
 
+/* Writes over bytes of a node on the way to @key (@level 0: the leaf), and of its header too, checksums made right. */
+void poke_node_bytes(struct poke *p, struct pf_key key, unsigned level, unsigned offset, const void *bytes, unsigned len);
+
 /* Group tables. The root is at [0], the table block at [1], the map at [2]. */
 void poke_table_places(struct poke *p, unsigned member, uint64_t group, pf_addr places[3]);
 struct pf_disk_group poke_group(struct poke *p, unsigned member, uint64_t group);
