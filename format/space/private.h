@@ -26,10 +26,9 @@
 
 #include <pthread.h>
 
-enum { /* beside enum pf_group_flags, in memory only */
-	PF_GROUP_BAD = 0x80,   /* full until fsck replaces the map */
-	PF_GROUP_RETRY = 0x40, /* bad by an I/O error, not by its content: a checkpoint that needs it tries again */
-};
+/* Beside enum pf_group_flags, in memory only. BAD: full until fsck replaces the map. RETRY: bad by an I/O error, not by
+ * its content: a checkpoint that needs it tries again. */
+enum { PF_GROUP_BAD = 0x80, PF_GROUP_RETRY = 0x40 };
 enum { PF_SPACE_BATCH = 256, PF_SPACE_MAX_LOADED = 4096 };
 
 struct pf_maps { /* of a loaded group */
