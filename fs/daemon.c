@@ -132,7 +132,7 @@ static int start(struct daemon *d)
 		say("cannot start the threads of the pool: %s", pf_strerror(err));
 		return err;
 	}
-	session_tune(&d->session);
+	session_tune(&d->session, d->opt);
 	return 0;
 }
 

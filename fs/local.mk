@@ -6,8 +6,10 @@ FS_LIBS = $(ENGINE_LIBS) $(FUSE_LIBS)
 fs_shared = \
 	fs/log.c fs/log.h \
 	fs/mountinfo.c fs/mountinfo.h \
+	fs/spawn.c fs/spawn.h \
 	fs/spec.c fs/spec.h \
-	fs/unmount.c fs/unmount.h
+	fs/unmount.c fs/unmount.h \
+	fs/utab.c fs/utab.h
 
 helper_PROGRAMS += mount.poolfs umount.fuse.poolfs
 mount_poolfs_SOURCES = \
@@ -35,3 +37,9 @@ mount_poolfs_LDADD = $(FS_LIBS)
 umount_fuse_poolfs_SOURCES = $(fs_shared) fs/daemonize.h fs/umount_helper.c
 umount_fuse_poolfs_CPPFLAGS = $(AM_CPPFLAGS)
 umount_fuse_poolfs_LDADD = $(ENGINE_LIBS)
+
+# The kernel calls the type of a mounted pool fuse.poolfs, and that is whom mount(8) asks to remount it.
+install-exec-hook:
+	cd '$(DESTDIR)$(helperdir)' && rm -f mount.fuse.poolfs && ln -s mount.poolfs mount.fuse.poolfs
+uninstall-hook:
+	rm -f '$(DESTDIR)$(helperdir)/mount.fuse.poolfs'

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/statfs.h>
 
 int mountinfo_canonical(const char *dir, char *out)
 {
@@ -109,4 +109,14 @@ int mountinfo_find(const char *path, struct mountinfo *out)
 	free(line);
 	fclose(f);
 	return err;
+}
+
+bool mountinfo_is_dead(const char *path)
+{
+	struct mountinfo mi;
+	struct statfs st;
+	if (mountinfo_find(path, &mi) || strcmp(mi.type, FS_TYPE) != 0)
+		return false;
+	/* not stat(2): its answer may still be in the kernel */
+	return statfs(path, &st) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
 }

@@ -24,6 +24,9 @@ struct mountinfo {
  * or -errno. @out has PATH_MAX bytes. */
 int mountinfo_canonical(const char *dir, char *out);
 
+/* True when @path is a poolfs mount whose daemon is gone. */
+bool mountinfo_is_dead(const char *path);
+
 /* The topmost mount on @path (canonical). Returns 0, -ENOENT (nothing is mounted there) or -errno. */
 int mountinfo_find(const char *path, struct mountinfo *out);
 

@@ -50,6 +50,11 @@ static const struct row table[] = {
 	{ "noallow_other", SWITCH, AT(allow_other), NO, true },
 	{ "default_permissions", SWITCH, AT(default_permissions), YES, true },
 	{ "nodefault_permissions", SWITCH, AT(default_permissions), NO, true },
+	/* what the kernel shows of a FUSE mount, and mount(8) hands back for a remount */
+	{ "user_id", IGNORE, 0, 0, true },
+	{ "group_id", IGNORE, 0, 0, true },
+	{ "max_read", IGNORE, 0, 0, true },
+	{ "blksize", IGNORE, 0, 0, true },
 	/* of every filesystem */
 	{ "remount", SET, AT(remount), true, false },
 	{ "ro", SET, AT(read_only), true, false },
@@ -82,6 +87,8 @@ static const struct row table[] = {
 	{ "acl", IGNORE, 0, 0, false },
 	{ "user_xattr", IGNORE, 0, 0, false },
 	/* of fstab, mount(8) and systemd */
+	{ "uhelper", IGNORE, 0, 0, true },
+	{ "helper", IGNORE, 0, 0, true },
 	{ "defaults", IGNORE, 0, 0, true },
 	{ "nofail", IGNORE, 0, 0, true },
 	{ "_netdev", IGNORE, 0, 0, true },

@@ -4,6 +4,7 @@
 #include "log.h"
 #include "mountinfo.h"
 #include "unmount.h"
+#include "utab.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,18 +22,12 @@
 /* A daemon that was killed leaves its mount behind, which answers ENOTCONN. */
 static int clear_dead(const char *path)
 {
-	struct stat st;
 	/* one daemon may have died over another one's remains */
-	for (int i = 0; i < 16 && stat(path, &st) < 0; i++) {
-		struct mountinfo mi;
-		if (errno != ENOTCONN)
-			return -errno;
-		if (mountinfo_find(path, &mi) || strcmp(mi.type, FS_TYPE) != 0)
-			return -ENOTCONN;
+	for (int i = 0; i < 16 && mountinfo_is_dead(path); i++) {
 		int err = unmount_path(path, UNMOUNT_LAZY);
 		if (err)
 			return err;
-		log_line(PF_LOG_INFO, "%s: removed the dead mount of '%s'", path, mi.source);
+		log_line(PF_LOG_INFO, "%s: removed the mount of a daemon that died", path);
 	}
 	return 0;
 }
@@ -84,12 +79,17 @@ static int add(char **list, const char *option)
 	return fuse_opt_add_opt(list, option);
 }
 
+static const char *source_of(const struct options *opt)
+{
+	return opt->fsname ? opt->fsname : opt->spec;
+}
+
 /* The options of libfuse and mount(2). libfuse would add nodev and nosuid by itself: mount(8)'s default is without. */
 static int build_options(const struct options *opt, bool read_only, char **list)
 {
 	bool root = geteuid() == 0;
 	char *source = NULL;
-	int err = asprintf(&source, "fsname=%s", opt->fsname ? opt->fsname : opt->spec) < 0 ? -1 : 0;
+	int err = asprintf(&source, "fsname=%s", source_of(opt)) < 0 ? -1 : 0;
 	if (!err)
 		err = fuse_opt_add_opt_escaped(list, source) | add(list, "subtype=poolfs");
 	free(source);
@@ -154,10 +154,15 @@ int session_mount(struct session *s, const struct options *opt, bool read_only, 
 	return 0;
 }
 
-void session_tune(struct session *s)
+void session_tune(struct session *s, const struct options *opt)
 {
 	struct stat st;
 	char path[64];
+	/* in another namespace the directory is another one, for the table and for umount(8) */
+	if (!opt->name_space) {
+		utab_add(source_of(opt), s->mountpoint);
+		s->in_utab = true;
+	}
 	if (stat(s->mountpoint, &st) < 0)
 		return;
 	s->major = major(st.st_dev);
@@ -203,6 +208,8 @@ void session_unmount(struct session *s, bool serving)
 	}
 	if (err)
 		log_line(PF_LOG_ERROR, "cannot unmount %s: %s", s->mountpoint, strerror(-err));
+	if (s->in_utab)
+		utab_remove(s->mountpoint);
 	s->mounted = false;
 }
 

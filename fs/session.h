@@ -18,7 +18,7 @@
 struct session {
 	struct fuse_session *se; /* NULL: none */
 	char mountpoint[PATH_MAX];
-	bool mounted;
+	bool mounted, in_utab;
 	unsigned major, minor; /* of the mounted filesystem, once session_tune() has asked */
 };
 
@@ -29,8 +29,9 @@ int session_prepare(struct session *s, const struct options *opt);
 /* Mounts; with -N in that namespace (and prepares there). Returns 0 or an error that it has told the user. */
 int session_mount(struct session *s, const struct options *opt, bool read_only, struct fs *fs);
 
-/* The mount answers: raise its read-ahead, which only root can and FUSE does not offer by its protocol. */
-void session_tune(struct session *s);
+/* The mount answers: raise its read-ahead, which only root can and FUSE does not offer by its protocol; tell umount(8) of its
+ * helper. */
+void session_tune(struct session *s, const struct options *opt);
 
 /* Unmounts, if it is still mounted. @serving: the workers are running, so what the kernel holds can be written back first. */
 void session_unmount(struct session *s, bool serving);

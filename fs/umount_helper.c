@@ -9,6 +9,7 @@
 #include "mountinfo.h"
 #include "spec.h"
 #include "unmount.h"
+#include "utab.h"
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -74,8 +75,8 @@ static int write_out(const struct request *r, int dir_fd)
 	if (syncfs(dir_fd) == 0 && ioctl(dir_fd, POOLFS_IOC_SYNC) == 0)
 		return 0;
 	int err = -errno;
-	if (err == -EROFS || err == -ENOTTY)
-		return 0;
+	if (err == -EROFS || err == -ENOTTY || err == -ENOTCONN || err == -ECONNABORTED)
+		return 0; /* nothing to write, or nobody who could */
 	say("%s: the pool cannot be written: %s", r->dir, strerror(-err));
 	if (r->force)
 		return 0;
@@ -136,6 +137,7 @@ static int unmount(const struct request *r, const char *path)
 	return err;
 }
 
+/* The same mount as before: unmounting was replaced by making it read-only. */
 static bool is_mounted(const char *path, const struct mountinfo *before)
 {
 	struct mountinfo now;
@@ -163,8 +165,9 @@ static int run(const struct request *r)
 	}
 	if (!err)
 		err = unmount(r, path);
-	/* read-only instead of unmounted: there is no end to wait for */
-	if (!err && !r->lazy && !(r->read_only && is_mounted(path, &mi)))
+	if (!err && !is_mounted(path, &mi))
+		utab_remove(path);
+	if (!err && !r->lazy && !is_mounted(path, &mi))
 		wait_for_end(daemon, mi.source);
 	if (daemon >= 0)
 		close(daemon);

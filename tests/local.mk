@@ -56,7 +56,20 @@ lint_tests = \
 	tests/lint/man.sh \
 	tests/lint/shell.sh
 
-mount_tests =
+mount_tests = \
+	tests/mount/acl.sh \
+	tests/mount/basic.sh \
+	tests/mount/control.sh \
+	tests/mount/holes.sh \
+	tests/mount/kill.sh \
+	tests/mount/mount8.sh \
+	tests/mount/options.sh \
+	tests/mount/permissions.sh \
+	tests/mount/readdir.sh \
+	tests/mount/rename.sh \
+	tests/mount/space.sh \
+	tests/mount/user.sh \
+	tests/mount/xattr.sh
 
 # What tests share: the disk in memory, the model.
 check_LIBRARIES += tests/libtest.a
@@ -117,7 +130,7 @@ check_PROGRAMS += $(sim_tests)
 check_PROGRAMS += tests/cli/fill tests/cli/poke
 EXTRA_DIST += tests/cli/functions.sh
 TESTS += $(sim_tests) $(cli_tests) $(lint_tests)
-EXTRA_DIST += $(cli_tests) $(lint_tests) $(mount_tests)
+EXTRA_DIST += $(cli_tests) $(lint_tests) $(mount_tests) tests/mount/functions.sh
 
 TEST_EXTENSIONS = .sh .py
 SH_LOG_COMPILER = bash
