@@ -77,6 +77,8 @@ libpoolfs_a_SOURCES = \
 	format/block/extent.c \
 	format/block/extent.h \
 	format/block/extent_map.c \
+	format/block/pressure.c \
+	format/block/pressure.h \
 	format/block/read.c \
 	format/block/read.h \
 	format/block/write.c \

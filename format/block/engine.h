@@ -60,10 +60,10 @@ struct pf_pool {
 	int (*make_room)(struct pf_pool *pool);
 	/* Installed by commit/: keeps the number of dirty nodes in bounds; may wait. No locks held. */
 	int (*throttle)(struct pf_pool *pool);
-	/* A whole checkpoint, for PF_BREAK_HALF_OPERATION. */
+	/* A whole checkpoint. No tree lock held. */
 	int (*checkpoint)(struct pf_pool *pool);
 
-	uint64_t dirty_limit;  /* nodes (rule 16) */
+	uint64_t dirty_by_cache; /* nodes that may be dirty as far as memory is concerned (rule 16) */
 	unsigned commit_interval_ms;
 	pthread_mutex_t reap_lock; /* one reaper at a time */
 	atomic_bool reap_wanted; /* there are orphan ranges without inode */

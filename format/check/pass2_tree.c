@@ -49,10 +49,8 @@ static int see_node(void *arg, const struct pf_walk_node *node)
 	return pf_check_progress(c, "tree", c->seen_counters.node_blocks, c->super->counters.node_blocks);
 }
 
-static int see_bad(void *arg, const struct pf_walk_node *node, int err)
+int pf_check_bad_node(struct pf_checker *c, const struct pf_walk_node *node, int err)
 {
-	struct pass *p = arg;
-	struct pf_checker *c = p->items.c;
 	struct pf_where place = pf_check_place(c->set, node->ptr.addr[0]);
 	struct pf_key_text from = pf_check_key_text(node->lower), to = pf_check_key_text(node->upper);
 	bool reachable = pf_set_addr_valid(c->set, node->ptr.addr[0], PF_NODE_BLOCKS);
@@ -67,6 +65,12 @@ static int see_bad(void *arg, const struct pf_walk_node *node, int err)
 	pf_addr first;
 	int ret = pf_blockmap_mark(c->map, node->ptr.addr[0], PF_NODE_BLOCKS, &first);
 	return ret < 0 ? ret : 0;
+}
+
+static int see_bad(void *arg, const struct pf_walk_node *node, int err)
+{
+	struct pass *p = arg;
+	return pf_check_bad_node(p->items.c, node, err);
 }
 
 static int leave_class(struct pass *p, unsigned class)

@@ -110,6 +110,8 @@ static int check_hash(struct pass *p, const struct pf_name_item *item, uint64_t 
 	if (p->nr)
 		entry = bsearch(&item->hash_offset, p->hashes, p->nr, sizeof(p->hashes[0]), hash_cmp);
 	bool wanted;
+	if (!entry && !c->items_known) /* it may be in what could not be read */
+		return 0;
 	if (!entry || entry->cookie != cookie) {
 		wanted = pf_check_report(c, PF_PROBLEM_NAME_NO_HASH, "directory %llu, \"%s\"", (unsigned long long)p->ino,
 					 name.text);
@@ -282,9 +284,16 @@ static int see_item(void *arg, const struct pf_walk_item *item)
 	return type == PF_TYPE_HASH ? see_hash(p, item) : see_name(p, item);
 }
 
+/* Known from pass 2, or gone bad since. */
+static int see_bad(void *arg, const struct pf_walk_node *node, int err)
+{
+	struct pass *p = arg;
+	return pf_check_bad_node(p->c, node, err);
+}
+
 int pf_check_names(struct pf_checker *c)
 {
-	static const struct pf_walk_ops ops = { .item = see_item };
+	static const struct pf_walk_ops ops = { .item = see_item, .bad = see_bad };
 	struct pass p = { .c = c };
 	int err = pf_walk_tree(c->set, c->super, pf_key_make(PF_CLASS_DIR, 0, 0, 0),
 			       pf_key_make(PF_CLASS_DIR, PF_KEY_FIELD_MAX, 0xff, PF_KEY_FIELD_MAX), &ops, &p);

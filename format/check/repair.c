@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check/repair.h"
 
-#include "block/engine.h"
+#include "block/pressure.h"
 #include "check/checker.h"
 #include "commit/checkpoint.h"
 #include "object/orphan.h"
@@ -211,7 +211,7 @@ static int fix_items(struct pf_checker *c, struct pf_pool *pool)
 		err = fix_one(c, pool, &c->repairs.fixes[i]);
 		if (is_fatal(err))
 			return err;
-		err = pf_tree_dirty(pool->tree) > pool->dirty_limit / 2 ? pool->throttle(pool) : 0;
+		err = pf_slow_down(pool);
 		if (err)
 			return err;
 	}

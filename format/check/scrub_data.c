@@ -416,9 +416,9 @@ static int run_window(struct pf_scrubber *s, const struct pf_scrub_window *w)
 
 int pf_scrub_data(struct pf_scrubber *s, struct pf_scrub_plan *plan)
 {
-	struct pf_scrub_window *window;
+	const struct pf_scrub_window *window;
 	int err = pf_scrub_next_window(plan, &window);
-	while (!err && window->nr_entries) {
+	while (!err && window) {
 		err = run_window(s, window);
 		if (!err)
 			err = pf_scrub_next_window(plan, &window);

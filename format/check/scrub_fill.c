@@ -4,7 +4,7 @@
  * transaction of its own, so it may be interrupted at any time and goes on where it was. What is read is taken for right: there is
  * nothing that could say otherwise. */
 #include "base/csum.h"
-#include "block/engine.h"
+#include "block/pressure.h"
 #include "check/scrubber.h"
 
 #include <stdlib.h>
@@ -81,9 +81,7 @@ static int store(struct fill *f, struct pf_extent *extent)
 		f->s->result->filled_in_bytes += (uint64_t)extent->nr << PF_BLOCK_SHIFT;
 	}
 	pf_txn_end(&txn);
-	if (!err && pf_tree_dirty(pool->tree) > pool->dirty_limit / 2)
-		err = pool->throttle(pool);
-	return err;
+	return err ? err : pf_slow_down(pool);
 }
 
 static int fill_one(struct fill *f)

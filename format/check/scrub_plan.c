@@ -17,6 +17,8 @@ struct pf_scrub_plan {
 	struct pf_scrub_window window;
 	size_t cap_entries, cap_leaves;
 	bool leaf_noted; /* the leaf of the walk is in window.leaves */
+	pf_addr *bad;    /* nodes that were told as damaged, ascending */
+	size_t nr_bad, cap_bad;
 };
 
 static uint64_t group_of(const struct pf_scrub_plan *plan, pf_addr addr)
@@ -53,7 +55,16 @@ static int count_bad(void *arg, const struct pf_walk_node *node, int err)
 {
 	struct pf_scrub_plan *plan = arg;
 	pf_scrub_metadata_error(plan->s, pf_addr_member(node->ptr.addr[0]), pf_addr_block(node->ptr.addr[0]), err);
+	if (pf_grow(&plan->bad, plan->nr_bad, &plan->cap_bad, sizeof(plan->bad[0])))
+		return -ENOMEM;
+	plan->bad[plan->nr_bad++] = node->ptr.addr[0];
 	return 0;
+}
+
+static int addr_cmp(const void *a, const void *b)
+{
+	pf_addr x = *(const pf_addr *)a, y = *(const pf_addr *)b;
+	return x < y ? -1 : x > y;
 }
 
 static int count_item(void *arg, const struct pf_walk_item *item)
@@ -90,6 +101,8 @@ int pf_scrub_plan(struct pf_scrubber *s, struct pf_scrub_plan **out)
 	int err = -ENOMEM;
 	if (plan->groups)
 		err = pf_walk_tree(s->set, &s->super, PF_KEY_MIN, PF_KEY_MAX, &ops, plan);
+	if (plan->nr_bad)
+		qsort(plan->bad, plan->nr_bad, sizeof(plan->bad[0]), addr_cmp);
 	if (err)
 		pf_scrub_plan_free(plan);
 	else
@@ -102,6 +115,7 @@ void pf_scrub_plan_free(struct pf_scrub_plan *plan)
 	if (!plan)
 		return;
 	free(plan->groups);
+	free(plan->bad);
 	free(plan->window.entries);
 	free(plan->window.leaves);
 	free(plan);
@@ -113,6 +127,16 @@ static int next_leaf(void *arg, const struct pf_walk_node *node)
 	struct pf_scrub_plan *plan = arg;
 	if (!node->level)
 		plan->leaf_noted = false;
+	return 0;
+}
+
+/* A node that was good in the first walk and is not now. */
+static int newly_bad(void *arg, const struct pf_walk_node *node, int err)
+{
+	struct pf_scrub_plan *plan = arg;
+	pf_addr addr = node->ptr.addr[0];
+	if (!plan->nr_bad || !bsearch(&addr, plan->bad, plan->nr_bad, sizeof(addr), addr_cmp))
+		pf_scrub_metadata_error(plan->s, pf_addr_member(addr), pf_addr_block(addr), err);
 	return 0;
 }
 
@@ -161,9 +185,9 @@ static int entry_cmp(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-int pf_scrub_next_window(struct pf_scrub_plan *plan, struct pf_scrub_window **out)
+int pf_scrub_next_window(struct pf_scrub_plan *plan, const struct pf_scrub_window **out)
 {
-	static const struct pf_walk_ops ops = { .node = next_leaf, .item = collect_item };
+	static const struct pf_walk_ops ops = { .node = next_leaf, .item = collect_item, .bad = newly_bad };
 	struct pf_scrubber *s = plan->s;
 	struct pf_scrub_window *w = &plan->window;
 	uint64_t nr_groups = plan->first_group[s->set->nr], nr = 0;
@@ -171,7 +195,7 @@ int pf_scrub_next_window(struct pf_scrub_plan *plan, struct pf_scrub_window **ou
 	while (w->to_group < nr_groups && (!nr || nr + plan->groups[w->to_group] <= PF_SCRUB_ENTRIES))
 		nr += plan->groups[w->to_group++];
 	w->nr_entries = w->nr_leaves = 0;
-	*out = w;
+	*out = nr ? w : NULL;
 	if (!nr)
 		return 0;
 	int err = pf_walk_tree(s->set, &s->super, pf_key_make(PF_CLASS_EXTENT, 0, 0, 0), PF_KEY_MAX, &ops, plan);

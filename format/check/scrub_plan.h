@@ -28,7 +28,7 @@ struct pf_scrub_window {
 	size_t nr_leaves;
 };
 
-/* The next window; an empty one: that was all. 0, -ENOMEM. */
-int pf_scrub_next_window(struct pf_scrub_plan *plan, struct pf_scrub_window **out);
+/* The next window; NULL: that was all. 0, -ENOMEM. */
+int pf_scrub_next_window(struct pf_scrub_plan *plan, const struct pf_scrub_window **out);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "commit/checkpoint.h"
 
+#include "block/pressure.h"
 #include "block/write.h"
 #include "commit/commit_int.h"
 #include "object/data.h"
@@ -114,8 +115,8 @@ static int durable(struct pf_pool *pool)
 	struct pf_commit *c = pool->commit;
 	pf_tree_lock(pool->tree);
 	pf_tree_durable(pool->tree);
-	pf_space_durable(pool->space);
 	pf_tree_unlock(pool->tree);
+	pf_space_durable(pool->space); /* long lists take a while: the tree need not wait for it */
 	pthread_mutex_lock(&pool->super_lock);
 	pool->super = c->next;
 	pthread_mutex_unlock(&pool->super_lock);
@@ -269,7 +270,7 @@ static int throttle(struct pf_pool *pool)
 	struct pf_commit *c = pool->commit;
 	if (c->workers && pthread_equal(pthread_self(), c->checkpointer))
 		return 0;
-	if (c->workers && pf_tree_dirty(pool->tree) <= pool->dirty_limit) {
+	if (c->workers && pf_tree_dirty(pool->tree) <= pf_dirty_limit(pool)) {
 		pf_commit_request(pool);
 		return 0;
 	}

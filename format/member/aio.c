@@ -76,36 +76,43 @@ static int ring_init(struct ring *ring)
 	return err == -EINVAL ? io_uring_queue_init(RING_ENTRIES, &ring->uring, 0) : err;
 }
 
-/* NULL: go without, this time or for ever. */
+static bool is_refusal(int err)
+{
+	return err == -EPERM || err == -ENOSYS || err == -EACCES;
+}
+
+/* NULL: go without, this time or for ever. Rings are made and unmade under the lock: their memory is mapped by system calls
+ * that a sanitizer does not see, so it needs another way to know that one came after the other. */
 static struct ring *ring_get(struct pf_aio *aio)
 {
 	pthread_mutex_lock(&aio->lock);
 	struct ring *ring = aio->idle;
-	if (ring)
+	if (ring) {
 		aio->idle = ring->next;
-	bool no_uring = aio->no_uring;
-	pthread_mutex_unlock(&aio->lock);
-	if (ring || no_uring)
-		return ring;
-
-	ring = calloc(1, sizeof(*ring));
-	int err = ring ? ring_init(ring) : -ENOMEM;
-	if (!err)
-		return ring;
-	free(ring);
-	if (err == -EPERM || err == -ENOSYS || err == -EACCES) {
-		pthread_mutex_lock(&aio->lock);
-		aio->no_uring = true;
-		pthread_mutex_unlock(&aio->lock);
+	} else if (!aio->no_uring) {
+		ring = calloc(1, sizeof(*ring));
+		int err = ring ? ring_init(ring) : -ENOMEM;
+		if (err) {
+			free(ring);
+			ring = NULL;
+		}
+		aio->no_uring = is_refusal(err);
 	}
-	return NULL;
+	pthread_mutex_unlock(&aio->lock);
+	return ring;
 }
 
-static void ring_put(struct pf_aio *aio, struct ring *ring)
+/* @err: of the last submission; a ring that failed may hold requests that were never submitted. */
+static void ring_put(struct pf_aio *aio, struct ring *ring, int err)
 {
 	pthread_mutex_lock(&aio->lock);
-	ring->next = aio->idle;
-	aio->idle = ring;
+	if (err) {
+		ring_free(ring);
+		aio->no_uring = aio->no_uring || is_refusal(err);
+	} else {
+		ring->next = aio->idle;
+		aio->idle = ring;
+	}
 	pthread_mutex_unlock(&aio->lock);
 }
 
@@ -137,18 +144,18 @@ static void ring_take(struct ring *ring, unsigned *index, int *res)
 }
 
 /* Submits what was prepared; the number that the kernel took, in the order of preparation, is added to *nr_submitted.
- * False: the kernel takes no more (it may have taken some). */
-static bool ring_submit(struct ring *ring, unsigned nr_prepared, unsigned *nr_submitted)
+ * -errno: the kernel takes no more (it may have taken some). */
+static int ring_submit(struct ring *ring, unsigned nr_prepared, unsigned *nr_submitted)
 {
 	while (*nr_submitted < nr_prepared) {
 		int n = io_uring_submit(&ring->uring);
 		if (n == -EINTR)
 			continue;
 		if (n <= 0)
-			return false;
+			return n < 0 ? n : -EIO;
 		*nr_submitted += (unsigned)n;
 	}
-	return true;
+	return 0;
 }
 
 /* -- reads and writes -------------------------------------------------------------------------------------------- */
@@ -216,15 +223,15 @@ static unsigned next_for_ring(struct pf_aio_req *reqs, unsigned from, unsigned n
 	return nr;
 }
 
-/* Requests with descriptors through the ring, the others meanwhile through their ops. False: the ring is broken, and what
+/* Requests with descriptors through the ring, the others meanwhile through their ops. -errno: the ring is broken, and what
  * is still PENDING was never submitted. */
-static bool run_ring(struct ring *ring, struct pf_aio_req *reqs, unsigned nr)
+static int run_ring(struct ring *ring, struct pf_aio_req *reqs, unsigned nr)
 {
 	unsigned nr_prepared = 0, nr_submitted = 0, nr_done = 0, next = 0, inline_next = 0;
-	bool healthy = true;
+	int err = 0;
 
 	while (true) {
-		while (healthy && next < nr && nr_prepared - nr_done < RING_ENTRIES) {
+		while (!err && next < nr && nr_prepared - nr_done < RING_ENTRIES) {
 			next = next_for_ring(reqs, next, nr);
 			if (next == nr)
 				break;
@@ -232,17 +239,17 @@ static bool run_ring(struct ring *ring, struct pf_aio_req *reqs, unsigned nr)
 			nr_prepared++;
 			next++;
 		}
-		if (healthy)
-			healthy = ring_submit(ring, nr_prepared, &nr_submitted);
+		if (!err)
+			err = ring_submit(ring, nr_prepared, &nr_submitted);
 		for (; inline_next < nr; inline_next++) {
 			if (reqs[inline_next].io->fd < 0)
 				reqs[inline_next].result = run_direct(&reqs[inline_next]);
 		}
 		if (nr_done == nr_submitted)
-			return healthy;
+			return err;
 		/* few sleeps: for all at the end of a batch, for a quarter of the window while there is more to submit */
 		unsigned nr_wait = nr_submitted - nr_done;
-		if (healthy && next < nr && nr_wait > RING_ENTRIES / 4)
+		if (!err && next < nr && nr_wait > RING_ENTRIES / 4)
 			nr_wait = RING_ENTRIES / 4;
 		ring_wait(ring, nr_wait);
 		for (; nr_wait > 0; nr_wait--, nr_done++) {
@@ -263,10 +270,8 @@ int pf_aio_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
 		nr_fds += reqs[i].io->fd >= 0;
 	}
 	struct ring *ring = nr_fds > 1 ? ring_get(aio) : NULL;
-	if (ring && run_ring(ring, reqs, nr))
-		ring_put(aio, ring);
-	else if (ring)
-		ring_free(ring);
+	if (ring)
+		ring_put(aio, ring, run_ring(ring, reqs, nr));
 
 	int first = 0;
 	for (unsigned i = 0; i < nr; i++) {
@@ -326,8 +331,8 @@ static void flush_settle(struct flush *f, int sys_err)
 	pf_io_account_flush_end(f->io, f->nr_writes, f->result);
 }
 
-/* @flushes in the order of their addresses, which is the order of the locks. False: the ring is broken. */
-static bool flush_on_ring(struct ring *ring, struct flush *flushes, unsigned nr)
+/* @flushes in the order of their addresses, which is the order of the locks. -errno: the ring is broken. */
+static int flush_on_ring(struct ring *ring, struct flush *flushes, unsigned nr)
 {
 	unsigned nr_prepared = 0, nr_submitted = 0;
 	for (unsigned i = 0; i < nr; i++) {
@@ -342,7 +347,7 @@ static bool flush_on_ring(struct ring *ring, struct flush *flushes, unsigned nr)
 			nr_prepared++;
 		}
 	}
-	bool healthy = ring_submit(ring, nr_prepared, &nr_submitted);
+	int err = ring_submit(ring, nr_prepared, &nr_submitted);
 	for (unsigned i = 0; i < nr; i++) {
 		if (flushes[i].io->fd < 0)
 			flush_direct(&flushes[i]);
@@ -360,7 +365,7 @@ static bool flush_on_ring(struct ring *ring, struct flush *flushes, unsigned nr)
 			flush_settle(&flushes[i], ret < 0 ? -errno : 0);
 		}
 	}
-	return healthy;
+	return err;
 }
 
 static int by_address(const void *a, const void *b)
@@ -385,12 +390,10 @@ static int flush_some(struct pf_aio *aio, struct pf_io **ios, unsigned nr, int *
 	}
 
 	struct ring *ring = nr_fds > 1 ? ring_get(aio) : NULL;
-	if (!ring)
-		flush_on_threads(flushes, nr_unique);
-	else if (flush_on_ring(ring, flushes, nr_unique))
-		ring_put(aio, ring);
+	if (ring)
+		ring_put(aio, ring, flush_on_ring(ring, flushes, nr_unique));
 	else
-		ring_free(ring);
+		flush_on_threads(flushes, nr_unique);
 
 	int first = 0;
 	for (unsigned i = 0; i < nr; i++) {

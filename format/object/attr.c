@@ -59,7 +59,7 @@ static int set_locked(struct pf_pool *pool, struct pf_inode *inode, unsigned mas
 int pf_setattr(struct pf_pool *pool, uint64_t ino, unsigned mask, const struct pf_attr *in, struct pf_attr *out)
 {
 	struct pf_inode *inode;
-	int err = pf_op_begin(pool);
+	int err = pf_op_begin(pool, PF_SHRINKS);
 	if (!err)
 		err = pf_inode_get(pool, ino, &inode);
 	if (err)

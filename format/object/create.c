@@ -107,7 +107,7 @@ static int create(struct pf_pool *pool, uint64_t parent, struct creation *c, str
 {
 	int err = c->name ? pf_name_check(c->name, c->name_len) : 0;
 	if (!err)
-		err = pf_op_begin(pool);
+		err = pf_op_begin(pool, PF_GROWS);
 	if (err)
 		return err;
 	pthread_mutex_lock(&pool->names_lock);
@@ -229,7 +229,7 @@ int pf_link(struct pf_pool *pool, uint64_t ino, uint64_t parent, const char *nam
 	struct pf_inode *dir = NULL, *inode = NULL;
 	int err = pf_name_check(name, len);
 	if (!err)
-		err = pf_op_begin(pool);
+		err = pf_op_begin(pool, PF_GROWS);
 	if (err)
 		return err;
 	pthread_mutex_lock(&pool->names_lock);

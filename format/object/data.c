@@ -7,12 +7,12 @@
 
 #include <string.h>
 
-int pf_op_begin(struct pf_pool *pool)
+int pf_op_begin(struct pf_pool *pool, enum pf_growth growth)
 {
 	int err = pf_pool_writable(pool);
-	if (!err && pf_tree_dirty(pool->tree) > pool->dirty_limit / 2)
-		err = pool->throttle(pool);
-	return err;
+	if (!err)
+		err = pf_slow_down(pool);
+	return err ? err : pf_node_gate(pool, growth);
 }
 
 void pf_change_init(struct pf_change *change, const struct pf_inode *inode)
@@ -110,22 +110,28 @@ static int is_mapped(struct pf_pool *pool, uint64_t data_id, uint64_t start, uin
 	return 0;
 }
 
+static int promise_fresh(struct pf_pool *pool, uint64_t nr)
+{
+	int err = pf_node_gate(pool, PF_GROWS);
+	return err ? err : pf_space_reserve(pool->space, PF_USE_DATA, nr);
+}
+
 int pf_data_promise(struct pf_pool *pool, struct pf_inode *inode, uint64_t start, uint64_t nr_range, uint64_t nr)
 {
-	int err = pf_space_reserve(pool->space, PF_USE_DATA, nr);
+	int err = promise_fresh(pool, nr);
 	if (err != -ENOSPC)
 		return err;
-	int room = pool->make_room(pool);
-	if (room)
-		return room;
-	err = pf_space_reserve(pool->space, PF_USE_DATA, nr);
+	err = pool->make_room(pool);
+	if (!err)
+		err = promise_fresh(pool, nr);
 	if (err != -ENOSPC)
 		return err;
 	bool mapped;
 	int look = is_mapped(pool, inode->item.data_id, start, nr_range, &mapped);
 	if (look || !mapped)
 		return look ? look : err;
-	return pf_space_reserve(pool->space, PF_USE_DATA_PRIVILEGED, nr);
+	err = pf_node_gate(pool, PF_OVERWRITES);
+	return err ? err : pf_space_reserve(pool->space, PF_USE_DATA_PRIVILEGED, nr);
 }
 
 int pf_data_read_block(struct pf_pool *pool, struct pf_inode *inode, uint64_t block, uint8_t *page)

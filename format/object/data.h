@@ -12,6 +12,7 @@
 #ifndef PF_OBJECT_DATA_H
 #define PF_OBJECT_DATA_H
 
+#include "block/pressure.h"
 #include "block/read.h"
 #include "object/inode.h"
 
@@ -38,7 +39,8 @@ int pf_data_read_block(struct pf_pool *pool, struct pf_inode *inode, uint64_t bl
 /* Tells the log which file has a damaged block. */
 void pf_data_report(struct pf_pool *pool, const struct pf_inode *inode, const struct pf_bad_block *bad);
 
-/* What every changing operation does first, without locks: -EROFS, or waits while too many nodes are dirty. */
-int pf_op_begin(struct pf_pool *pool);
+/* What every changing operation does first, without locks: -EROFS, -ENOSPC (block/pressure.h), or waits while too many nodes are
+ * dirty. */
+int pf_op_begin(struct pf_pool *pool, enum pf_growth growth);
 
 #endif

@@ -81,17 +81,14 @@ static int fill_some(struct pf_pool *pool, struct pf_inode *inode, uint64_t star
 	return err;
 }
 
-static int allocate_range(struct pf_pool *pool, struct pf_inode *inode, uint64_t from, uint64_t to)
+/* Maps unwritten blocks into the holes of [from, to), from a promise of @promised blocks, which is used up or given back. */
+static int fill_holes(struct pf_pool *pool, struct pf_inode *inode, uint64_t from, uint64_t to, uint64_t promised)
 {
-	uint64_t promised, start, end;
-	int err = count_holes(pool, inode->item.data_id, from, to, &promised);
-	if (!err && promised)
-		err = pf_data_promise(pool, inode, from, to - from, promised);
-	if (err || !promised)
-		return err;
+	uint64_t start, end;
+	int err = 0;
 	while (!err && !(err = next_hole(pool, inode->item.data_id, from, to, &start, &end))) {
 		uint64_t filled = 0;
-		err = pf_tree_dirty(pool->tree) > pool->dirty_limit / 2 ? pool->throttle(pool) : 0;
+		err = pf_slow_down(pool);
 		if (!err)
 			err = fill_some(pool, inode, start, end - start, &filled);
 		promised -= filled;
@@ -101,32 +98,56 @@ static int allocate_range(struct pf_pool *pool, struct pf_inode *inode, uint64_t
 	return err == -ENOENT ? 0 : err;
 }
 
+/* Blocks that fallocate will have to allocate: the holes of the range, and for ZERO_RANGE what it punches first. */
+static int count_needed(struct pf_pool *pool, struct pf_inode *inode, int mode, uint64_t off, uint64_t len, uint64_t *nr)
+{
+	uint64_t data_id = inode->item.data_id, end = off + len, inner_holes;
+	int err = count_holes(pool, data_id, off / PF_BLOCK_SIZE, (end + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE, nr);
+	uint64_t from = (off + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE, to = end / PF_BLOCK_SIZE;
+	if (err || !(mode & FALLOC_FL_ZERO_RANGE) || from >= to)
+		return err;
+	err = count_holes(pool, data_id, from, to, &inner_holes);
+	*nr += to - from - inner_holes;
+	return err;
+}
+
+static int set_item(struct pf_pool *pool, struct pf_inode *inode, struct pf_inode_item *item)
+{
+	struct pf_change change;
+	pf_change_init(&change, inode);
+	item->blocks = inode->item.blocks;
+	change.item = *item;
+	change.tree_size = item->size;
+	return pf_data_apply(pool, inode, &change);
+}
+
 static int fallocate_locked(struct pf_pool *pool, struct pf_inode *inode, int mode, uint64_t off, uint64_t len)
 {
 	struct pf_inode_item item = inode->item;
+	uint64_t needed = 0;
 	item.mtime = item.ctime = pf_inode_now(pool);
 	if (!(mode & FALLOC_FL_KEEP_SIZE) && off + len > item.size)
 		item.size = off + len;
 	int err = pf_stage_drain(pool, inode);
 	if (!err && mode & FALLOC_FL_PUNCH_HOLE)
 		return pf_punch_locked(pool, inode, off, len, &item);
-	if (!err && mode & FALLOC_FL_ZERO_RANGE) {
-		/* the size comes last: a failed allocation leaves it */
+	/* all of the space is promised before anything is changed */
+	if (!err)
+		err = count_needed(pool, inode, mode, off, len, &needed);
+	if (!err && needed)
+		err = pf_data_promise(pool, inode, 0, PF_MAX_FILE_BLOCKS, needed);
+	if (err)
+		return err;
+	if (mode & FALLOC_FL_ZERO_RANGE) {
 		struct pf_inode_item zeroed = item;
 		zeroed.size = inode->item.size;
 		err = pf_punch_locked(pool, inode, off, len, &zeroed);
 	}
-	if (!err)
-		err = allocate_range(pool, inode, off / PF_BLOCK_SIZE, (off + len + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE);
-	if (!err) {
-		struct pf_change change;
-		pf_change_init(&change, inode);
-		item.blocks = inode->item.blocks;
-		change.item = item;
-		change.tree_size = item.size;
-		err = pf_data_apply(pool, inode, &change);
-	}
-	return err;
+	if (err)
+		pf_space_unreserve(pool->space, needed);
+	else
+		err = fill_holes(pool, inode, off / PF_BLOCK_SIZE, (off + len + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE, needed);
+	return err ? err : set_item(pool, inode, &item);
 }
 
 int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_bytes, uint64_t len_bytes)
@@ -142,7 +163,7 @@ int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_byte
 	if (off_bytes > (uint64_t)PF_MAX_FILE_BYTES || len_bytes > (uint64_t)PF_MAX_FILE_BYTES - off_bytes)
 		return -EFBIG;
 	struct pf_inode *inode;
-	int err = pf_op_begin(pool);
+	int err = pf_op_begin(pool, PF_SHRINKS);
 	if (!err)
 		err = pf_inode_get(pool, ino, &inode);
 	if (err)

@@ -219,7 +219,7 @@ int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const v
 		 unsigned flags)
 {
 	struct pf_inode *inode;
-	int err = pf_op_begin(pool);
+	int err = pf_op_begin(pool, PF_SHRINKS);
 	if (err || !len_bytes)
 		return err;
 	if (off_bytes > (uint64_t)PF_MAX_FILE_BYTES || len_bytes > (uint64_t)PF_MAX_FILE_BYTES - off_bytes)
@@ -254,7 +254,7 @@ int64_t pf_copy_range(struct pf_pool *pool, uint64_t from, uint64_t from_off, ui
 	size_t piece = PF_SEGMENT_BYTES, done = 0;
 	if (posix_memalign((void **)&buf, PF_BLOCK_SIZE, piece + PF_BLOCK_SIZE))
 		return -ENOMEM;
-	int64_t n = 1;
+	int64_t n = len_bytes ? 1 : 0;
 	while (done < len_bytes && n > 0) {
 		size_t len = len_bytes - done < piece ? len_bytes - done : piece;
 		n = pf_read(pool, from, from_off + done, buf, len);

@@ -3,11 +3,6 @@
 
 #include "object/data.h"
 
-static int slow_down(struct pf_pool *pool)
-{
-	return pf_tree_dirty(pool->tree) > pool->dirty_limit / 2 ? pool->throttle(pool) : 0;
-}
-
 /* Everything of an inode but its item itself: symlink and xattr chunks, a batch at a time. 1: there was something. */
 static int delete_chunks(struct pf_pool *pool, uint64_t ino)
 {
@@ -88,13 +83,13 @@ static int delete_inode(struct pf_pool *pool, struct pf_inode *inode)
 
 int pf_orphan_delete(struct pf_pool *pool, struct pf_inode *inode)
 {
-	int err = slow_down(pool);
+	int err = pf_slow_down(pool);
 	bool chunks = (inode->item.mode & 0170000) == 0120000 || inode->item.flags & PF_INODE_HAS_XATTR;
 	while (!err && chunks) {
 		err = delete_chunks(pool, inode->ino);
 		chunks = err > 0;
 		if (chunks)
-			err = slow_down(pool);
+			err = pf_slow_down(pool);
 	}
 	return err ? err : delete_inode(pool, inode);
 }
@@ -106,7 +101,7 @@ int pf_orphan_finish_range(struct pf_pool *pool, struct pf_inode *inode, uint64_
 	while (!err && more) {
 		struct pf_change change;
 		unsigned nr;
-		err = slow_down(pool);
+		err = pf_slow_down(pool);
 		if (err)
 			break;
 		pf_change_init(&change, inode);
@@ -173,7 +168,7 @@ int pf_orphan_reap(struct pf_pool *pool)
 {
 	if (!atomic_load(&pool->reap_wanted) || pf_pool_writable(pool))
 		return 0;
-	int err = slow_down(pool);
+	int err = pf_slow_down(pool);
 	if (err)
 		return err;
 	pthread_mutex_lock(&pool->reap_lock);

@@ -33,7 +33,7 @@ static int remove_name(struct pf_pool *pool, uint64_t parent, const char *name, 
 	struct pf_slot slot;
 	int err = pf_name_check(name, len);
 	if (!err)
-		err = pf_op_begin(pool);
+		err = pf_op_begin(pool, PF_SHRINKS);
 	if (err)
 		return err;
 	pthread_mutex_lock(&pool->names_lock);

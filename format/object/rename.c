@@ -158,7 +158,7 @@ int pf_rename(struct pf_pool *pool, uint64_t old_parent, const char *old_name, s
 	if (!err)
 		err = pf_name_check(new_name, new_len);
 	if (!err)
-		err = pf_op_begin(pool);
+		err = pf_op_begin(pool, PF_OVERWRITES);
 	if (err)
 		return err;
 	pthread_mutex_lock(&pool->names_lock);

@@ -201,7 +201,7 @@ int pf_setxattr(struct pf_pool *pool, uint64_t ino, const char *name, const void
 		return -E2BIG;
 	if (flags & ~(XATTR_CREATE | XATTR_REPLACE))
 		return -EINVAL;
-	int err = pf_op_begin(pool);
+	int err = pf_op_begin(pool, PF_GROWS);
 	if (!err)
 		err = pf_inode_get(pool, ino, &inode);
 	if (err)
@@ -216,7 +216,7 @@ int pf_setxattr(struct pf_pool *pool, uint64_t ino, const char *name, const void
 int pf_removexattr(struct pf_pool *pool, uint64_t ino, const char *name)
 {
 	struct pf_inode *inode;
-	int err = pf_op_begin(pool);
+	int err = pf_op_begin(pool, PF_SHRINKS);
 	if (!err)
 		err = pf_inode_get(pool, ino, &inode);
 	if (err)

@@ -11,16 +11,6 @@
 
 #define STAGED_MAX_BYTES (UINT64_C(64) << 20)
 #define BUFFERS_KEPT 8
-#define DIRTY_MIN 16 /* nodes */
-
-/* Rule 16: dirty nodes stay within half of the metadata reserve, and within a quarter of the cache. */
-static uint64_t dirty_limit(const struct pf_set *set, uint64_t cache_bytes)
-{
-	uint64_t share = set->super.members[set->super.meta_members[0]].share_blocks;
-	uint64_t by_share = share / PF_NODE_BLOCKS / 2, by_cache = cache_bytes / PF_NODE_SIZE / 4;
-	uint64_t limit = by_share < by_cache ? by_share : by_cache;
-	return limit > DIRTY_MIN ? limit : DIRTY_MIN;
-}
 
 static void init_locks(struct pf_pool *pool)
 {
@@ -55,7 +45,7 @@ int pf_pool_assemble(struct pf_set *set, const struct pf_pool_options *options, 
 	pool->set = set;
 	init_locks(pool);
 	set_state(pool, options);
-	pool->dirty_limit = dirty_limit(set, cache);
+	pool->dirty_by_cache = cache / PF_NODE_SIZE / 4;
 	pool->commit_interval_ms = options->commit_interval_ms ? options->commit_interval_ms : PF_COMMIT_INTERVAL_DEFAULT;
 	uint64_t staged = cache / 4 < STAGED_MAX_BYTES ? cache / 4 : STAGED_MAX_BYTES;
 	pool->staged_limit = staged / PF_BLOCK_SIZE;

@@ -12,6 +12,8 @@
 static uint64_t kept_for_nodes(const struct pf_space_member *m, enum pf_space_use use)
 {
 	uint64_t left = m->share_blocks > m->node_blocks ? m->share_blocks - m->node_blocks : 0;
+	if (left < pf_space_reserve_of(m->share_blocks))
+		left = pf_space_reserve_of(m->share_blocks);
 	switch (use) {
 	case PF_USE_DATA:
 		return left;
@@ -40,6 +42,17 @@ uint64_t pf_space_avail(const struct pf_space *space, enum pf_space_use use)
 {
 	uint64_t room = pf_space_room(space, use);
 	return room > space->reserved ? room - space->reserved : 0;
+}
+
+uint64_t pf_space_node_room(struct pf_space *space)
+{
+	uint64_t room = 0;
+	pthread_mutex_lock(&space->lock);
+	for (unsigned i = 0; i < space->nr_meta; i++)
+		room += space->members[space->meta_members[i]].free_blocks;
+	room = room > space->reserved ? room - space->reserved : 0;
+	pthread_mutex_unlock(&space->lock);
+	return room;
 }
 
 int pf_space_reserve(struct pf_space *space, enum pf_space_use use, uint64_t nr)

@@ -17,8 +17,9 @@
  *   I5  A map that fails its check makes its group full ('bad'); frees into it are dropped, and counted for fsck.
  *       (After an I/O error the checkpoint that needs the map first tries again.)
  *   I6  Untouched groups (not PF_GROUP_INIT) are never read and never written: all but the fixed places is free.
- *   I7  Data never takes the last share_blocks - (nodes on it) free blocks of a metadata member; privileged data
- *       (overwrites) half of them; nodes everything.
+ *   I7  Data never takes the last share_blocks - (nodes on it) free blocks of a metadata member, and never the last quarter of
+ *       the share however many nodes there are: the next checkpoints live on it. Privileged data (overwrites) may take half of
+ *       that; nodes everything.
  *   I8  Without the feature RECLAIM freed data blocks are not released and not entered in freed(); nodes always are.
  *
  * Locks: one mutex inside, never held across I/O to load a map... a load drops it and looks again.
@@ -110,6 +111,13 @@ struct pf_space_stats {
 };
 void pf_space_stats(struct pf_space *space, struct pf_space_stats *out);
 void pf_space_member_stats(struct pf_space *space, unsigned member, uint64_t *free_blocks, uint64_t *pending_blocks);
+/* Blocks that nodes could take now on the metadata members, beyond what is promised to data. */
+uint64_t pf_space_node_room(struct pf_space *space);
+/* The part of the share that only checkpoints and deletions may use. */
+static inline uint64_t pf_space_reserve_of(uint64_t share_blocks)
+{
+	return share_blocks / 4;
+}
 /* Told once after open from the superblock; commit/free of nodes keep it up to date. */
 void pf_space_set_node_blocks(struct pf_space *space, uint64_t node_blocks);
 

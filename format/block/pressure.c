@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "block/pressure.h"
+
+#define DIRTY_MIN 16 /* nodes: one operation fits */
+#define MARGIN_NODES 8
+#define STAGED_PER_NODE 64 /* staged blocks whose extents may need a leaf of their own */
+
+uint64_t pf_dirty_limit(struct pf_pool *pool)
+{
+	uint64_t by_space = pf_space_node_room(pool->space) / PF_NODE_BLOCKS / 2;
+	uint64_t limit = pool->dirty_by_cache < by_space ? pool->dirty_by_cache : by_space;
+	return limit > DIRTY_MIN ? limit : DIRTY_MIN;
+}
+
+int pf_slow_down(struct pf_pool *pool)
+{
+	uint64_t dirty = pf_tree_dirty(pool->tree);
+	return dirty > DIRTY_MIN / 2 && dirty > pf_dirty_limit(pool) / 2 ? pool->throttle(pool) : 0;
+}
+
+static bool has_room(struct pf_pool *pool, enum pf_growth growth)
+{
+	uint64_t reserve = 0;
+	for (unsigned i = 0; i < pool->super.nr_meta; i++)
+		reserve += pf_space_reserve_of(pool->super.members[pool->super.meta_members[i]].share_blocks);
+	if (growth == PF_OVERWRITES)
+		reserve /= 2;
+	/* what is dirty or staged has its blocks still to get; its old ones come back only later */
+	uint64_t nodes = pf_tree_dirty(pool->tree) + atomic_load(&pool->staged_blocks) / STAGED_PER_NODE + MARGIN_NODES;
+	return pf_space_node_room(pool->space) >= reserve + nodes * PF_NODE_BLOCKS;
+}
+
+int pf_node_gate(struct pf_pool *pool, enum pf_growth growth)
+{
+	if (growth == PF_SHRINKS || has_room(pool, growth))
+		return 0;
+	int err = pool->make_room(pool);
+	if (!err && !has_room(pool, growth))
+		err = pool->checkpoint(pool);
+	if (!err && !has_room(pool, growth))
+		err = -ENOSPC;
+	return err;
+}
