@@ -4,6 +4,7 @@
 # mount_tests need root and /dev/fuse and are run by 'make check-mount' only.
 unit_tests = \
 	tests/unit/test_aio \
+	tests/unit/test_assemble \
 	tests/unit/test_check \
 	tests/unit/test_check_hostile \
 	tests/unit/test_check_names \
@@ -17,8 +18,8 @@ unit_tests = \
 	tests/unit/test_posix_names \
 	tests/unit/test_posix_rename \
 	tests/unit/test_posix_space \
-	tests/unit/test_set \
 	tests/unit/test_scrub \
+	tests/unit/test_set \
 	tests/unit/test_simdisk \
 	tests/unit/test_space \
 	tests/unit/test_space_disk \
@@ -109,6 +110,7 @@ tests_libtest_a_SOURCES = \
 	tests/sim/workload.h \
 	tests/unit/posix_util.h \
 	tests/unit/sample_super.h \
+	tests/unit/set_util.h \
 	tests/unit/space_util.h \
 	tests/unit/tree_compare.h \
 	tests/unit/tree_model.h \

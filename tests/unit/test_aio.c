@@ -49,11 +49,11 @@ static void setup(void)
 }
 
 /* As a sandbox does it: the call is refused. Holds for this (forked) test only. */
-static void setup_without_uring(void)
+static void setup_without(uint32_t call)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), /* the number of the call */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -61,6 +61,17 @@ static void setup_without_uring(void)
 	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 	setup();
+}
+
+static void setup_without_uring(void)
+{
+	setup_without(__NR_io_uring_setup);
+}
+
+/* A ring that is made but takes nothing: each batch finds its ring broken, and has to be finished without. */
+static void setup_with_broken_rings(void)
+{
+	setup_without(__NR_io_uring_enter);
 }
 
 static void teardown(void)
@@ -363,8 +374,10 @@ int main(void)
 	suite_add_tcase(s, add_case("io_uring", setup));
 	SRunner *sr = srunner_create(s);
 	/* the filter stays with the process: only where each test has its own */
-	if (srunner_fork_status(sr) == CK_FORK)
+	if (srunner_fork_status(sr) == CK_FORK) {
 		suite_add_tcase(s, add_case("without", setup_without_uring));
+		suite_add_tcase(s, add_case("broken", setup_with_broken_rings));
+	}
 	srunner_run_all(sr, CK_NORMAL);
 	int failed = srunner_ntests_failed(sr);
 	srunner_free(sr);
