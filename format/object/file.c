@@ -250,6 +250,15 @@ int64_t pf_copy_range(struct pf_pool *pool, uint64_t from, uint64_t from_off, ui
 {
 	if (from == to && from_off < to_off + len_bytes && to_off < from_off + len_bytes)
 		return -EINVAL;
+	struct pf_attr source;
+	int err = pf_getattr(pool, from, &source);
+	if (err)
+		return err;
+	/* the end of the source is where it is now: a copy that makes its own source longer does not run after it */
+	if (from_off >= source.size_bytes)
+		return 0;
+	if (len_bytes > source.size_bytes - from_off)
+		len_bytes = source.size_bytes - from_off;
 	uint8_t *buf = NULL;
 	size_t piece = PF_SEGMENT_BYTES, done = 0;
 	if (posix_memalign((void **)&buf, PF_BLOCK_SIZE, piece + PF_BLOCK_SIZE))
