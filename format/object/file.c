@@ -250,8 +250,12 @@ int64_t pf_copy_range(struct pf_pool *pool, uint64_t from, uint64_t from_off, ui
 {
 	if (from == to && from_off < to_off + len_bytes && to_off < from_off + len_bytes)
 		return -EINVAL;
-	struct pf_attr source;
+	struct pf_attr source, target;
 	int err = pf_getattr(pool, from, &source);
+	if (!err)
+		err = pf_getattr(pool, to, &target);
+	if (!err && (!S_ISREG(source.mode) || !S_ISREG(target.mode)))
+		err = S_ISDIR(source.mode) || S_ISDIR(target.mode) ? -EISDIR : -EINVAL;
 	if (err)
 		return err;
 	/* the end of the source is where it is now: a copy that makes its own source longer does not run after it */
