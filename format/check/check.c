@@ -88,7 +88,7 @@ static int repair(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
 	err = pf_repair_pool(c, pool);
 	if (err) {
 		pf_pool_abandon(pool);
-		return pf_diag_set(c->diag, err, "the repair failed, nothing of it is in effect: %s", pf_strerror(err));
+		return pf_diag_set(c->diag, err, "the repair could not be finished: %s; check the members' disks and run fsck.poolfs again", pf_strerror(err));
 	}
 	return pf_pool_close(pool);
 }

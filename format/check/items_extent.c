@@ -25,6 +25,23 @@ static const char *range_wrong(const struct pf_checker *c, const struct pf_check
 	return inode != owner && !(inode->seen & PF_SEEN_INVALID) ? "its inode has other data" : NULL;
 }
 
+/* Sorts them, and makes one of those that overlap or touch: a look-up then finds one. */
+static void merge_ranges(struct pf_checker *c)
+{
+	size_t nr = 0;
+	if (c->nr_ranges)
+		qsort(c->ranges, c->nr_ranges, sizeof(c->ranges[0]), range_cmp);
+	for (size_t i = 0; i < c->nr_ranges; i++) {
+		const struct pf_check_range *range = &c->ranges[i];
+		struct pf_check_range *before = nr ? &c->ranges[nr - 1] : NULL;
+		if (!before || before->data_id != range->data_id || before->to_block < range->from_block)
+			c->ranges[nr++] = *range;
+		else if (before->to_block < range->to_block)
+			before->to_block = range->to_block;
+	}
+	c->nr_ranges = nr;
+}
+
 int pf_check_ranges_seal(struct pf_check_items *s)
 {
 	struct pf_checker *c = s->c;
@@ -53,27 +70,23 @@ int pf_check_ranges_seal(struct pf_check_items *s)
 		}
 	}
 	c->nr_ranges = kept;
-	if (kept)
-		qsort(c->ranges, kept, sizeof(c->ranges[0]), range_cmp);
+	merge_ranges(c);
 	return 0;
 }
 
 /* Does a range say that [from, to) of @data_id waits for removal? */
 static bool waits(const struct pf_checker *c, uint64_t data_id, uint64_t from, uint64_t to)
 {
-	size_t lo = 0, hi = c->nr_ranges;
+	struct pf_check_range key = { .data_id = data_id, .from_block = from };
+	size_t lo = 0, hi = c->nr_ranges; /* the last range that is not behind the key */
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		if (c->ranges[mid].data_id < data_id)
+		if (range_cmp(&c->ranges[mid], &key) <= 0)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	for (; lo < c->nr_ranges && c->ranges[lo].data_id == data_id && from < to; lo++) {
-		if (c->ranges[lo].from_block <= from && c->ranges[lo].to_block > from)
-			from = c->ranges[lo].to_block;
-	}
-	return from >= to;
+	return lo && c->ranges[lo - 1].data_id == data_id && c->ranges[lo - 1].to_block >= to;
 }
 
 /* -- extents ------------------------------------------------------------------------------------------------------- */

@@ -201,7 +201,7 @@ static int fix_one(struct pf_checker *c, struct pf_pool *pool, const struct pf_f
 /* Errors that every further repair would meet too. */
 static bool is_fatal(int err)
 {
-	return err == -ENOMEM || err == -EROFS || err == -ENOSPC;
+	return err == -ENOMEM || err == -EROFS;
 }
 
 static int fix_items(struct pf_checker *c, struct pf_pool *pool)

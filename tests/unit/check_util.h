@@ -24,6 +24,7 @@ struct found {
 };
 
 static struct found last; /* of the last fsck() */
+static bool only_safe;    /* as fsck -p: repair what needs no decision */
 
 static inline bool found_problem(void *arg, const struct pf_problem_report *report)
 {
@@ -35,7 +36,7 @@ static inline bool found_problem(void *arg, const struct pf_problem_report *repo
 	f->nr++;
 	if (getenv("CHECK_VERBOSE"))
 		fprintf(stderr, "%s: %s\n", report->id, report->message);
-	return true;
+	return !only_safe || report->repair == PF_REPAIR_AUTO;
 }
 
 static inline const struct found *fsck_with(struct pf_check_options options)

@@ -416,6 +416,46 @@ START_TEST(declined_repairs_stay)
 }
 END_TEST
 
+START_TEST(only_safe_repairs)
+{
+	begin();
+	remove_name(PF_ROOT_INO, in.big); /* lost+found: a decision */
+	struct pf_inode_item item = inode_get(p, in.sub);
+	item.size--;
+	inode_put(p, in.sub, &item);
+	end();
+	only_safe = true;
+	const struct found *f = fsck(true);
+	only_safe = false;
+	ck_assert_int_eq(f->err, 0);
+	ck_ids(f, "PF0414 PF0502");
+	ck_assert_uint_eq(f->result.nr_problems, 2);
+	ck_assert_uint_eq(f->result.nr_left, 1);
+	ck_assert_uint_eq(f->result.nr_repaired, 1);
+	ck_ids(fsck(false), "PF0414");
+}
+END_TEST
+
+/* Ranges that overlap and touch; the extent lies across two of them. */
+START_TEST(ranges_together_cover_data)
+{
+	static const uint64_t bounds[][2] = { { 0, 300 }, { 200, 700 }, { 700, 1100 }, { 1000, 4096 } };
+	begin();
+	remove_name(PF_ROOT_INO, in.big);
+	poke_del(p, pf_key_inode(in.big));
+	for (unsigned i = 0; i < 4; i++) {
+		struct pf_orphan_range range = { in.big, 0, bounds[i][0], bounds[i][1] };
+		struct pf_disk_orphan_range disk;
+		pf_orphan_range_pack(&range, &disk);
+		poke_put(p, pf_key_make(PF_CLASS_INODE, 0, PF_TYPE_ORPHAN_RANGE, 10 + i), &disk, sizeof(disk));
+	}
+	poke_super(p)->counters.nr_inodes--;
+	poke_super(p)->counters.orphan_blocks = 8 * 256;
+	end();
+	ck_ids(fsck(false), "");
+}
+END_TEST
+
 START_TEST(many_at_once)
 {
 	begin();
@@ -470,6 +510,8 @@ int main(void)
 	tcase_add_test(t, data_id_shared);
 	tcase_add_loop_test(t, counters, 0, 5);
 	tcase_add_test(t, declined_repairs_stay);
+	tcase_add_test(t, only_safe_repairs);
+	tcase_add_test(t, ranges_together_cover_data);
 	tcase_add_test(t, many_at_once);
 	suite_add_tcase(s, t);
 	return run_suite(s);
