@@ -83,8 +83,11 @@ static int lookup_dots(struct pf_pool *pool, uint64_t parent, size_t len, struct
 			return err;
 		pthread_rwlock_rdlock(&inode->lock);
 		ino = inode->item.parent;
+		err = pf_inode_is_dir(inode) ? 0 : -ENOTDIR;
 		pthread_rwlock_unlock(&inode->lock);
 		pf_inode_put(pool, inode);
+		if (err)
+			return err;
 	}
 	return pf_ref(pool, ino, attr);
 }
