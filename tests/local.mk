@@ -8,6 +8,7 @@ unit_tests = \
 	tests/unit/test_check \
 	tests/unit/test_check_hostile \
 	tests/unit/test_check_names \
+	tests/unit/test_check_repair \
 	tests/unit/test_check_tree \
 	tests/unit/test_geometry \
 	tests/unit/test_io \
