@@ -340,6 +340,46 @@ START_TEST(forged_trees_do_no_harm)
 }
 END_TEST
 
+/* Two pointers to one place, whose content changes between their uses: each is believed only for what it says. */
+START_TEST(one_place_under_two_parents)
+{
+	static uint8_t first[PF_NODE_SIZE];
+	uint8_t data[PF_MAX_ITEM_BYTES];
+	for (unsigned i = 0; i < 2; i++)
+		forged[i].buf = aligned_alloc(PF_BLOCK_SIZE, PF_NODE_SIZE);
+	world_new(&w, 1, BIG_CACHE, 1);
+	fill_tree(400, 300);
+	struct simdisk *disk = simworld_disk(w.rig.world, 0);
+	read_forged(0, w.rig.super.root.addr[0]);
+	struct pf_ptr a = pf_node_child(&forged[0], 0), b = pf_node_child(&forged[0], 1);
+	bool found;
+	struct pf_key key_a = w.model.items[0].key;
+	struct pf_key key_b = w.model.items[model_find(&w.model, pf_node_key(&forged[0], 1), &found)].key;
+	simdisk_peek(disk, pf_addr_block(a.addr[0]) * PF_BLOCK_SIZE, first, sizeof(first));
+
+	/* what child 1 holds, as if it had been written where child 0 lies */
+	read_forged(1, b.addr[0]);
+	pf_node_head(&forged[1])->addr[0] = pf_le64(a.addr[0]);
+	b.addr[0] = a.addr[0];
+	b.crc = write_forged(&forged[1], a.addr[0]);
+	simdisk_poke(disk, pf_addr_block(a.addr[0]) * PF_BLOCK_SIZE, first, sizeof(first));
+	pf_inner_set_ptr(&forged[0], 1, b);
+	w.rig.super.root.crc = write_forged(&forged[0], w.rig.super.root.addr[0]);
+	cold();
+
+	MUST(pf_tree_get(w.tree, key_a, data, sizeof(data)) >= 0);
+	MUST(is_damage(pf_tree_get(w.tree, key_b, data, sizeof(data))));
+	MUST(pf_tree_get(w.tree, key_a, data, sizeof(data)) >= 0);
+	simdisk_poke(disk, pf_addr_block(a.addr[0]) * PF_BLOCK_SIZE, forged[1].buf, PF_NODE_SIZE);
+	MUST(pf_tree_get(w.tree, key_b, data, sizeof(data)) >= 0);
+	MUST(is_damage(pf_tree_get(w.tree, key_a, data, sizeof(data))));
+	MUST(pf_tree_get(w.tree, key_b, data, sizeof(data)) >= 0);
+	world_free(&w);
+	free(forged[0].buf);
+	free(forged[1].buf);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("tree_damage");
@@ -350,6 +390,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, flipped_bits_are_never_believed, 0, 2);
 	tcase_add_test(t, stale_and_misplaced_nodes_are_told);
 	tcase_add_loop_test(t, forged_trees_do_no_harm, 0, 6);
+	tcase_add_test(t, one_place_under_two_parents);
 	tcase_set_timeout(t, 120);
 	suite_add_tcase(s, t);
 	return s;
