@@ -23,9 +23,9 @@
 /* A batch of any size goes through in a sliding window of this many; more in flight gains nothing on any disk. */
 #define RING_ENTRIES 128u
 /* req->result until the request is settled. Otherwise, while a batch runs: >= 0 bytes moved, or -errno of the system. */
-#define PENDING INT_MIN
+#define PENDING      INT_MIN
 #define MAX_TRANSFER (1u << 30)
-#define FLUSH_MAX 64u
+#define FLUSH_MAX    64u
 
 struct ring {
 	struct io_uring uring;

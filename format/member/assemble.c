@@ -33,21 +33,24 @@ static int no_super(const struct candidate *c, struct pf_diag *diag)
 	char size[PF_TEXT_BYTES];
 	switch (c->err) {
 	case -PF_EMEMBER_NONE:
-		return pf_diag_set(diag, c->err,
-				   "%s: not a poolfs member (%s without a superblock of poolfs); check the path, or make a pool "
-				   "with mkfs.poolfs",
-				   path, pf_text_size(c->io->size_bytes, size));
+		return pf_diag_set(
+			diag, c->err,
+			"%s: not a poolfs member (%s without a superblock of poolfs); check the path, or make a pool "
+			"with mkfs.poolfs",
+			path, pf_text_size(c->io->size_bytes, size));
 	case -PF_ESB_CSUM:
 	case -PF_ESB_INVALID:
-		return pf_diag_set(diag, c->err,
-				   "%s: a poolfs member, but all copies of its superblock are damaged (%s); run fsck.poolfs on "
-				   "all members of the pool, which can restore it from theirs",
-				   path, pf_strerror(c->err));
+		return pf_diag_set(
+			diag, c->err,
+			"%s: a poolfs member, but all copies of its superblock are damaged (%s); run fsck.poolfs on "
+			"all members of the pool, which can restore it from theirs",
+			path, pf_strerror(c->err));
 	case -EIO:
-		return pf_diag_set(diag, c->err,
-				   "%s: its superblocks cannot be read (input/output error, see the log); check the disk and its "
-				   "cable",
-				   path);
+		return pf_diag_set(
+			diag, c->err,
+			"%s: its superblocks cannot be read (input/output error, see the log); check the disk and its "
+			"cable",
+			path);
 	default:
 		return pf_diag_set(diag, c->err, "%s: %s", path, pf_strerror(c->err));
 	}
@@ -80,16 +83,18 @@ static int check_features(struct assembly *a)
 			continue;
 		if (unknown.incompat)
 			return pf_diag_set(a->diag, -PF_EFEATURE,
-					   "%s: %s (format version %u) uses features that this program does not know: incompat %s; "
+					   "%s: %s (format version %u) uses features that this program does not know: "
+					   "incompat %s; "
 					   "use a newer poolfs",
 					   c->io->name, pf_text_pool(&c->super, pool), c->super.version,
 					   pf_text_bits(unknown.incompat, bits));
 		if (unknown.ro_compat && (a->flags & PF_SET_WRITE))
-			return pf_diag_set(a->diag, -PF_EFEATURE,
-					   "%s: %s (format version %u) uses features that this program can only read: ro-compat "
-					   "%s; mount it with -o ro, or use a newer poolfs",
-					   c->io->name, pf_text_pool(&c->super, pool), c->super.version,
-					   pf_text_bits(unknown.ro_compat, bits));
+			return pf_diag_set(
+				a->diag, -PF_EFEATURE,
+				"%s: %s (format version %u) uses features that this program can only read: ro-compat "
+				"%s; mount it with -o ro, or use a newer poolfs",
+				c->io->name, pf_text_pool(&c->super, pool), c->super.version,
+				pf_text_bits(unknown.ro_compat, bits));
 	}
 	return 0;
 }
@@ -106,9 +111,10 @@ static int choose_winner(struct assembly *a)
 	for (unsigned i = 0; i < a->nr; i++) {
 		const struct candidate *c = &a->candidates[i];
 		if (!c->err && memcmp(c->super.pool_uuid, a->winner->super.pool_uuid, 16) != 0)
-			return pf_diag_set(a->diag, -PF_EMEMBER_FOREIGN,
-					   "members of two pools: %s belongs to %s, %s to %s; name the members of one pool only",
-					   a->winner->io->name, a->pool, c->io->name, pf_text_pool(&c->super, pool));
+			return pf_diag_set(
+				a->diag, -PF_EMEMBER_FOREIGN,
+				"members of two pools: %s belongs to %s, %s to %s; name the members of one pool only",
+				a->winner->io->name, a->pool, c->io->name, pf_text_pool(&c->super, pool));
 	}
 	return 0;
 }
@@ -126,12 +132,14 @@ static int identify(struct assembly *a)
 		while (id < super->nr_members && memcmp(super->members[id].uuid, c->super.member_uuid, 16) != 0)
 			id++;
 		if (id == super->nr_members)
-			return pf_diag_set(a->diag, -PF_EMEMBER_FOREIGN,
-					   "%s: its uuid %s is not one of the %u members of %s (any more); leave it out",
-					   c->io->name, pf_text_uuid(c->super.member_uuid, uuid), super->nr_members, a->pool);
+			return pf_diag_set(
+				a->diag, -PF_EMEMBER_FOREIGN,
+				"%s: its uuid %s is not one of the %u members of %s (any more); leave it out",
+				c->io->name, pf_text_uuid(c->super.member_uuid, uuid), super->nr_members, a->pool);
 		if (a->found[id])
 			return pf_diag_set(a->diag, -PF_EMEMBER_TWICE,
-					   "%s and %s are both member %u of %u of %s; name it once, and if one is a copy (a clone, "
+					   "%s and %s are both member %u of %u of %s; name it once, and if one is a "
+					   "copy (a clone, "
 					   "a loop device of the same image), leave the copy out",
 					   a->found[id]->io->name, c->io->name, id + 1, super->nr_members, a->pool);
 		a->found[id] = c;
@@ -186,8 +194,9 @@ static int identify_by_root(struct assembly *a)
 		}
 		if (id == a->winner->super.nr_members)
 			return no_super(c, a->diag);
-		pf_log(a->set->env, PF_LOG_WARNING, "%s: has no good superblock, but the group table of member %u of %s",
-		       c->io->name, id + 1, a->pool);
+		pf_log(a->set->env, PF_LOG_WARNING,
+		       "%s: has no good superblock, but the group table of member %u of %s", c->io->name, id + 1,
+		       a->pool);
 		a->found[id] = c;
 	}
 	return 0;
@@ -213,8 +222,9 @@ static int check_complete(struct assembly *a)
 	}
 	if (nr_missing == 0)
 		return 0;
-	return pf_diag_set(a->diag, -PF_EMEMBER_MISSING, "%s: %u of its %u members %s missing: %s; name %s too, or plug the disk in",
-			   a->pool, nr_missing, super->nr_members, nr_missing == 1 ? "is" : "are", list,
+	return pf_diag_set(a->diag, -PF_EMEMBER_MISSING,
+			   "%s: %u of its %u members %s missing: %s; name %s too, or plug the disk in", a->pool,
+			   nr_missing, super->nr_members, nr_missing == 1 ? "is" : "are", list,
 			   nr_missing == 1 ? "it" : "them");
 }
 
@@ -227,13 +237,16 @@ static int check_sizes(struct assembly *a)
 		uint64_t blocks = a->winner->super.members[id].size_blocks;
 		if (io_blocks(io) < blocks)
 			return pf_diag_set(a->diag, -PF_EMEMBER_TRUNCATED,
-					   "%s: truncated: member %u of %s had %s (%llu bytes), now it has %s; restore it from a copy, "
+					   "%s: truncated: member %u of %s had %s (%llu bytes), now it has %s; restore "
+					   "it from a copy, "
 					   "or undo what made the %s smaller",
 					   io->name, id + 1, a->pool, pf_text_size(blocks * PF_BLOCK_SIZE, was),
-					   (unsigned long long)(blocks * PF_BLOCK_SIZE), pf_text_size(io->size_bytes, is),
+					   (unsigned long long)(blocks * PF_BLOCK_SIZE),
+					   pf_text_size(io->size_bytes, is),
 					   io->kind == PF_IO_BLOCK_DEVICE ? "partition" : "file");
 		if (io->read_only && (a->flags & PF_SET_WRITE))
-			return pf_diag_set(a->diag, -EROFS, "%s: opened read-only; mount with -o ro, or allow writing", io->name);
+			return pf_diag_set(a->diag, -EROFS, "%s: opened read-only; mount with -o ro, or allow writing",
+					   io->name);
 	}
 	return 0;
 }
@@ -260,13 +273,15 @@ static int refuse_outdated(struct assembly *a, unsigned id, bool diverged)
 	pf_text_time(a->winner->super.written_ns, theirs);
 	if (diverged)
 		return pf_diag_set(a->diag, -PF_EMEMBER_DIVERGED,
-				   "%s: member %u of %s was used apart from the others: it was last written on %s, %s on %s, and neither "
+				   "%s: member %u of %s was used apart from the others: it was last written on %s, %s "
+				   "on %s, and neither "
 				   "knows of the other; name the members that were last used together",
 				   c->io->name, id + 1, a->pool, own, a->winner->io->name, theirs);
-	return pf_diag_set(a->diag, -PF_EMEMBER_STALE,
-			   "%s: member %u of %s is older than the pool: last written on %s, %s on %s (a clone, or restored from a "
-			   "backup); name the present one, or accept the loss of what was written since by fsck.poolfs -y",
-			   c->io->name, id + 1, a->pool, own, a->winner->io->name, theirs);
+	return pf_diag_set(
+		a->diag, -PF_EMEMBER_STALE,
+		"%s: member %u of %s is older than the pool: last written on %s, %s on %s (a clone, or restored from a "
+		"backup); name the present one, or accept the loss of what was written since by fsck.poolfs -y",
+		c->io->name, id + 1, a->pool, own, a->winner->io->name, theirs);
 }
 
 static int check_current(struct assembly *a, unsigned id)
@@ -281,8 +296,9 @@ static int check_current(struct assembly *a, unsigned id)
 			 own->root_slot == row->root_slot;
 	int there = !diverged && !same_root ? root_is_there(a, id, c->io) : 0;
 	if (there == -ENOMEM || (there < 0 && !(a->flags & PF_SET_REPAIR)))
-		return pf_diag_set(a->diag, there, "%s: its group table cannot be read: %s; check the disk and its cable",
-				   c->io->name, pf_strerror(there));
+		return pf_diag_set(a->diag, there,
+				   "%s: its group table cannot be read: %s; check the disk and its cable", c->io->name,
+				   pf_strerror(there));
 	if (!diverged && (same_root || there > 0))
 		return 0;
 	a->stale[id] = true;

@@ -15,7 +15,7 @@
 /* A buffered write into a hole may be accepted by the page cache and fail at writeback, when only a flush can tell, and a
  * failed flush is final. So the first write into each chunk makes the host allocate the chunk: one call per MiB and mount,
  * the size in which data is placed anyway. */
-#define CHUNK_SHIFT 20
+#define CHUNK_SHIFT     20
 #define CHUNKS_PER_WORD 64u
 /* a dead disk fails thousands of requests: these are logged, then every power of two */
 #define NR_ERRORS_LOGGED 16u
@@ -133,22 +133,33 @@ static int file_allocate(struct pf_io *io, uint64_t off_bytes, uint64_t len_byte
 	return pf_io_file_error(io, "allocation", off_bytes, len_bytes, err);
 }
 
+/* Punching and forgetting what was known is one step for a write beside it that allocates the chunk meanwhile. */
+static int punch_hole(struct io_file *f, uint64_t off_bytes, uint64_t len_bytes)
+{
+	const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	if (!f->chunks)
+		return host_fallocate(&f->io, mode, off_bytes, len_bytes);
+	pthread_mutex_lock(&f->chunk_lock);
+	int err = host_fallocate(&f->io, mode, off_bytes, len_bytes);
+	for (uint64_t c = off_bytes >> CHUNK_SHIFT; c <= (off_bytes + len_bytes - 1) >> CHUNK_SHIFT; c++)
+		chunk_clear(f, c);
+	pthread_mutex_unlock(&f->chunk_lock);
+	return err;
+}
+
 static int file_discard(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
 {
 	struct io_file *f = to_file(io);
 	if (len_bytes == 0 || atomic_load(&f->no_discard))
 		return 0;
-	int err = 0;
+	if (off_bytes > io->size_bytes || len_bytes > io->size_bytes - off_bytes)
+		return pf_io_file_error(io, "discard", off_bytes, len_bytes, -EINVAL);
+	int err;
 	if (io->kind == PF_IO_BLOCK_DEVICE) {
 		uint64_t range[2] = { off_bytes, len_bytes };
 		err = ioctl(io->fd, BLKDISCARD, range) < 0 ? -errno : 0;
 	} else {
-		pthread_mutex_lock(&f->chunk_lock);
-		err = host_fallocate(io, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_bytes, len_bytes);
-		/* after the punch: a write beside it that allocates the chunk meanwhile waits for the lock */
-		for (uint64_t c = off_bytes >> CHUNK_SHIFT; f->chunks && c <= (off_bytes + len_bytes - 1) >> CHUNK_SHIFT; c++)
-			chunk_clear(f, c);
-		pthread_mutex_unlock(&f->chunk_lock);
+		err = punch_hole(f, off_bytes, len_bytes);
 	}
 	if (unsupported(err)) {
 		atomic_store(&f->no_discard, true);

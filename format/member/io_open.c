@@ -31,10 +31,11 @@ static bool device_is_read_only(int fd)
 
 static int read_only_device(const char *path, struct pf_diag *diag)
 {
-	return pf_diag_set(diag, -EROFS,
-			   "%s: the device is read-only; mount with -o ro, or allow writing (a switch on the disk, or: blockdev "
-			   "--setrw %s)",
-			   path, path);
+	return pf_diag_set(
+		diag, -EROFS,
+		"%s: the device is read-only; mount with -o ro, or allow writing (a switch on the disk, or: blockdev "
+		"--setrw %s)",
+		path, path);
 }
 
 static int may_not_write(const char *path, bool is_device, int sys_err, struct pf_diag *diag)
@@ -46,14 +47,16 @@ static int may_not_write(const char *path, bool is_device, int sys_err, struct p
 	if (read_only)
 		return read_only_device(path, diag);
 	if (sys_err == -EROFS)
-		return pf_diag_set(diag, -EROFS,
-				   "%s: lies on a read-only filesystem; mount with -o ro, or remount that filesystem read-write",
-				   path);
+		return pf_diag_set(
+			diag, -EROFS,
+			"%s: lies on a read-only filesystem; mount with -o ro, or remount that filesystem read-write",
+			path);
 	if (access(path, R_OK) == 0)
-		return pf_diag_set(diag, -EACCES,
-				   "%s: read-only for this user; mount with -o ro, or allow writing (chmod, chattr -i, or run as "
-				   "its owner or as root)",
-				   path);
+		return pf_diag_set(
+			diag, -EACCES,
+			"%s: read-only for this user; mount with -o ro, or allow writing (chmod, chattr -i, or run as "
+			"its owner or as root)",
+			path);
 	return pf_diag_set(diag, -EACCES, "%s: permission denied; run as its owner or as root", path);
 }
 
@@ -81,10 +84,11 @@ static int open_failed(const char *path, bool is_device, int flags, int sys_err,
 static int busy(const char *path, bool is_device, int flags, struct pf_diag *diag)
 {
 	if (is_device)
-		return pf_diag_set(diag, -PF_EMEMBER_BUSY,
-				   "%s: in use: mounted, or held by another program; unmount or stop that first (who it is: "
-				   "lsblk %s; fuser -v %s)",
-				   path, path, path);
+		return pf_diag_set(
+			diag, -PF_EMEMBER_BUSY,
+			"%s: in use: mounted, or held by another program; unmount or stop that first (who it is: "
+			"lsblk %s; fuser -v %s)",
+			path, path, path);
 	return pf_diag_set(diag, -PF_EMEMBER_BUSY,
 			   "%s: in use by another program%s; unmount or stop that first (who it is: fuser -v %s)", path,
 			   flags & PF_IO_OPEN_WRITE ? " (a mounted pool, fsck ...)" : " that writes to it", path);
@@ -151,9 +155,9 @@ static int open_with_patience(const char *path, bool is_device, int flags, unsig
 	if (is_device && wait_ms < DEVICE_WAIT_MIN_MS)
 		wait_ms = DEVICE_WAIT_MIN_MS;
 	for (unsigned waited_ms = 0;; waited_ms += POLL_MS) {
-		int fd = !is_device ? try_file(path, flags) :
-			 flags & PF_IO_OPEN_WRITE && !(flags & PF_IO_OPEN_UNLOCKED) ? try_device_writer(path) :
-										      try_device_reader(path, flags);
+		int fd = !is_device                                                   ? try_file(path, flags)
+			 : flags & PF_IO_OPEN_WRITE && !(flags & PF_IO_OPEN_UNLOCKED) ? try_device_writer(path)
+										      : try_device_reader(path, flags);
 		if (fd != -EWOULDBLOCK || waited_ms >= wait_ms)
 			return fd;
 		sleep_ms(POLL_MS);
@@ -179,11 +183,13 @@ static int measure(const char *path, int flags, const struct stat *expected, str
 		return read_only_device(path, diag);
 	int sector = 0;
 	if (ioctl(out->fd, BLKGETSIZE64, &out->size_bytes) < 0 || ioctl(out->fd, BLKSSZGET, &sector) < 0)
-		return pf_diag_set(diag, -EIO, "%s: the device does not tell its size: %s", path, strerrordesc_np(errno));
+		return pf_diag_set(diag, -EIO, "%s: the device does not tell its size: %s", path,
+				   strerrordesc_np(errno));
 	if (sector > (int)PF_BLOCK_SIZE)
-		return pf_diag_set(diag, -PF_EMEMBER_SECTOR,
-				   "%s: its sectors of %d bytes are larger than the 4096 that are supported; use another disk",
-				   path, sector);
+		return pf_diag_set(
+			diag, -PF_EMEMBER_SECTOR,
+			"%s: its sectors of %d bytes are larger than the 4096 that are supported; use another disk",
+			path, sector);
 	return 0;
 }
 
@@ -204,10 +210,11 @@ int pf_io_open_locked(const char *path, int flags, unsigned wait_ms, struct pf_i
 	if (out->fd == -EWOULDBLOCK)
 		return busy(path, is_device, flags, diag);
 	if (out->fd == -ENOLCK || out->fd == -EOPNOTSUPP)
-		return pf_diag_set(diag, out->fd,
-				   "%s: its filesystem cannot lock files, so a second user of the pool would not be noticed; "
-				   "put the image on another filesystem",
-				   path);
+		return pf_diag_set(
+			diag, out->fd,
+			"%s: its filesystem cannot lock files, so a second user of the pool would not be noticed; "
+			"put the image on another filesystem",
+			path);
 	if (out->fd < 0)
 		return open_failed(path, is_device, flags, out->fd, diag);
 	int err = measure(path, flags, &st, out, diag);

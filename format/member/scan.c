@@ -79,7 +79,8 @@ int pf_scan_dir(const char *dir, const uint8_t *pool_uuid, const struct pf_env *
 	int err = 0;
 	for (int i = 0; i < nr; i++) {
 		char *path = NULL;
-		if (!err && asprintf(&path, "%s%s%s", dir, dir[strlen(dir) - 1] == '/' ? "" : "/", names[i]->d_name) < 0)
+		if (!err &&
+		    asprintf(&path, "%s%s%s", dir, dir[strlen(dir) - 1] == '/' ? "" : "/", names[i]->d_name) < 0)
 			err = -ENOMEM;
 		else if (!err && is_big_file(path))
 			err = add_path(list, path, pool_uuid, env);

@@ -38,7 +38,8 @@ int pf_scan_dir(const char *dir, const uint8_t *pool_uuid, const struct pf_env *
 		struct pf_diag *diag);
 
 /* The same among all block devices of /proc/partitions. */
-int pf_scan_devices(const uint8_t *pool_uuid, const struct pf_env *env, struct pf_scan_list *list, struct pf_diag *diag);
+int pf_scan_devices(const uint8_t *pool_uuid, const struct pf_env *env, struct pf_scan_list *list,
+		    struct pf_diag *diag);
 
 /* @list starts as all zeros; this frees what was appended and makes it so again. */
 void pf_scan_free(struct pf_scan_list *list);

@@ -77,23 +77,24 @@ static int check_twice(const char *const *paths, unsigned nr, struct pf_diag *di
 		if (stat(paths[i], &st[i]) < 0)
 			return 0; /* opening it will tell */
 		for (unsigned k = 0; k < i; k++) {
-			bool same = S_ISBLK(st[i].st_mode) && S_ISBLK(st[k].st_mode) ?
-					    st[i].st_rdev == st[k].st_rdev :
-					    st[i].st_dev == st[k].st_dev && st[i].st_ino == st[k].st_ino;
+			bool same = S_ISBLK(st[i].st_mode) && S_ISBLK(st[k].st_mode)
+					    ? st[i].st_rdev == st[k].st_rdev
+					    : st[i].st_dev == st[k].st_dev && st[i].st_ino == st[k].st_ino;
 			if (same)
-				return pf_diag_set(diag, -PF_EMEMBER_TWICE, "%s and %s are the same %s; name each member once",
-						   paths[k], paths[i], S_ISBLK(st[i].st_mode) ? "device" : "file");
+				return pf_diag_set(diag, -PF_EMEMBER_TWICE,
+						   "%s and %s are the same %s; name each member once", paths[k],
+						   paths[i], S_ISBLK(st[i].st_mode) ? "device" : "file");
 		}
 	}
 	return 0;
 }
 
-int pf_set_open(const char *const *paths, unsigned nr_paths, unsigned flags, unsigned wait_ms,
-		const struct pf_env *env, struct pf_set **out, struct pf_diag *diag)
+int pf_set_open(const char *const *paths, unsigned nr_paths, unsigned flags, unsigned wait_ms, const struct pf_env *env,
+		struct pf_set **out, struct pf_diag *diag)
 {
 	struct pf_io *ios[PF_MAX_MEMBERS];
-	int io_flags = (flags & PF_SET_WRITE ? PF_IO_OPEN_WRITE : 0) |
-		       (flags & PF_SET_UNLOCKED ? PF_IO_OPEN_UNLOCKED : 0);
+	int io_flags =
+		(flags & PF_SET_WRITE ? PF_IO_OPEN_WRITE : 0) | (flags & PF_SET_UNLOCKED ? PF_IO_OPEN_UNLOCKED : 0);
 	*out = NULL;
 	int err = check_number(nr_paths, diag);
 	if (!err)
@@ -166,7 +167,8 @@ static int judge_copies(struct pf_set *set, const struct pf_aio_req *reqs, unsig
 			continue;
 		if (a->result == 0 || b->result == 0) {
 			pf_log(set->env, PF_LOG_WARNING, "%s: the %s copy of the superblock could not be written: %s",
-			       a->io->name, a->result ? "first" : "second", pf_strerror(a->result ? a->result : b->result));
+			       a->io->name, a->result ? "first" : "second",
+			       pf_strerror(a->result ? a->result : b->result));
 			continue;
 		}
 		*failed |= UINT32_C(1) << ids[i];
@@ -197,8 +199,11 @@ int pf_set_write_super(struct pf_set *set, const struct pf_super *super, uint32_
 		pf_super_pack(super, id, block);
 		for (unsigned ring = 0; ring < 2; ring++) {
 			uint64_t off = pf_geometry_super_block(&m->geo, ring, slot) * PF_BLOCK_SIZE;
-			reqs[2 * nr + ring] = (struct pf_aio_req){ .io = m->io, .op = PF_AIO_WRITE, .off_bytes = off,
-								   .buf = block, .len_bytes = PF_BLOCK_SIZE };
+			reqs[2 * nr + ring] = (struct pf_aio_req){ .io = m->io,
+								   .op = PF_AIO_WRITE,
+								   .off_bytes = off,
+								   .buf = block,
+								   .len_bytes = PF_BLOCK_SIZE };
 		}
 		ids[nr++] = id;
 	}

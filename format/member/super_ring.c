@@ -67,8 +67,11 @@ static void read_ring(struct search *s, uint64_t first_block, bool backup)
 		uint64_t off = (first_block + nr * PF_SUPER_SPACING_BLOCKS) * PF_BLOCK_SIZE;
 		if (off + PF_BLOCK_SIZE > s->io->size_bytes)
 			break;
-		reqs[nr] = (struct pf_aio_req){ .io = s->io, .op = PF_AIO_READ, .off_bytes = off,
-						.buf = s->blocks + nr * PF_BLOCK_SIZE, .len_bytes = PF_BLOCK_SIZE };
+		reqs[nr] = (struct pf_aio_req){ .io = s->io,
+						.op = PF_AIO_READ,
+						.off_bytes = off,
+						.buf = s->blocks + nr * PF_BLOCK_SIZE,
+						.len_bytes = PF_BLOCK_SIZE };
 	}
 	pf_aio_run(s->aio, reqs, nr);
 	for (unsigned i = 0; i < nr; i++) {

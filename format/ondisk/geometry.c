@@ -7,7 +7,7 @@
 
 #define LOG_MIN_BLOCKS 256u   /* 1 MiB */
 #define LOG_MAX_BLOCKS 16384u /* 64 MiB */
-#define MIB_BLOCKS (UINT64_C(1048576) / PF_BLOCK_SIZE)
+#define MIB_BLOCKS     (UINT64_C(1048576) / PF_BLOCK_SIZE)
 
 static uint64_t div_up(uint64_t a, uint64_t b)
 {

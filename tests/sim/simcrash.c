@@ -232,11 +232,11 @@ void sim_fates_seeded(uint64_t seed, struct sim_fate *fates, size_t nr)
 	for (size_t i = 0; i < nr; i++) {
 		bool keep = next_random(&seed) % 100 < keep_percent;
 		uint64_t dice = next_random(&seed) % 16;
-		fates[i].kind = dice == 0 ? SIM_TORN_HEAD :
-				dice == 1 ? SIM_TORN_TAIL :
-				dice == 2 ? SIM_TORN_ANY :
-				keep      ? SIM_KEPT :
-					    SIM_LOST;
+		fates[i].kind = dice == 0   ? SIM_TORN_HEAD
+				: dice == 1 ? SIM_TORN_TAIL
+				: dice == 2 ? SIM_TORN_ANY
+				: keep      ? SIM_KEPT
+					    : SIM_LOST;
 		fates[i].rank = next_random(&seed) % 8 == 0 ? -1 : 0;
 		/* a tear inside the first blocks is as likely as one far behind */
 		fates[i].arg = next_random(&seed) % (UINT64_C(512) << next_random(&seed) % 12);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define FANOUT_SHIFT 9
-#define FANOUT (1u << FANOUT_SHIFT)
+#define FANOUT       (1u << FANOUT_SHIFT)
 
 /* Two levels of nodes under each root: a root covers 1 GiB. */
 struct page {

@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-#define SIM_MAX_FAULTS 16u
-#define SIM_NR_OPS 5u
+#define SIM_MAX_FAULTS   16u
+#define SIM_NR_OPS       5u
 #define SIM_SECTOR_BYTES 512u
 
 /* Indices in the log of writes that are not durable. */

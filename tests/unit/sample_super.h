@@ -24,8 +24,12 @@ static inline void sample_super(struct pf_super *s, unsigned nr_members, const u
 	s->nr_members = nr_members;
 	s->nr_meta = nr_members < 2 ? 1 : 2;
 	s->log_start = 77;
-	s->counters = (struct pf_counters){ .next_id = 5000, .next_orphan = 3, .nr_inodes = 4000, .data_blocks = 1234,
-					    .orphan_blocks = 12, .node_blocks = 44 };
+	s->counters = (struct pf_counters){ .next_id = 5000,
+					    .next_orphan = 3,
+					    .nr_inodes = 4000,
+					    .data_blocks = 1234,
+					    .orphan_blocks = 12,
+					    .node_blocks = 44 };
 	s->epochs[0] = (struct pf_epoch){ .id = 33, .time_ns = 3000, .last_generation = 900 };
 	s->epochs[1] = (struct pf_epoch){ .id = 22, .time_ns = 2000, .last_generation = 500 };
 	s->epochs[2] = (struct pf_epoch){ .id = 11, .time_ns = 1000, .last_generation = 1 };

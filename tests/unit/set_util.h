@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NR 3
+#define NR    3
 #define BLOCK PF_BLOCK_SIZE
 
 static const uint64_t sizes[PF_MAX_MEMBERS] = { 4096, 5000, 20001 }; /* blocks; the last has two groups */
@@ -166,7 +166,8 @@ static inline void check_opens(const char *order)
 }
 
 /* Refused with that code, with all of these words (up to a NULL), and not one byte changed. */
-static inline void refused(struct simworld *w, const char *order, unsigned flags, int expected, const char *const words[])
+static inline void refused(struct simworld *w, const char *order, unsigned flags, int expected,
+			   const char *const words[])
 {
 	struct pf_set *set = (void *)1;
 	uint64_t digests[8], nr_writes = 0;

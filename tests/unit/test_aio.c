@@ -16,11 +16,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define BLOCK 4096u
-#define SIZE (UINT64_C(16) << 20)
+#define BLOCK    4096u
+#define SIZE     (UINT64_C(16) << 20)
 #define NR_FILES 3
-#define NR_IOS 4 /* the last one is in memory */
-#define NR_REQS 1000
+#define NR_IOS   4 /* the last one is in memory */
+#define NR_REQS  1000
 
 static char dir[] = "/tmp/test_aio.XXXXXX";
 static struct pf_aio *aio;

@@ -5,9 +5,11 @@
 /* -- refusals ------------------------------------------------------------------------------------------------------- */
 START_TEST(missing)
 {
-	REFUSED(world, "02", PF_SET_WRITE, -PF_EMEMBER_MISSING, "pool \"sample\" (a5a5a5a5-a5a5-", "1 of its 3 members is missing",
+	REFUSED(world, "02", PF_SET_WRITE, -PF_EMEMBER_MISSING, "pool \"sample\" (a5a5a5a5-a5a5-",
+		"1 of its 3 members is missing",
 		"member 2 (image file, 19.5 MiB, uuid a5111111-1111-1111-1111-111111111111)", "name it too");
-	REFUSED(world, "1", 0, -PF_EMEMBER_MISSING, "2 of its 3 members are missing", "member 1", "member 3", "name them too");
+	REFUSED(world, "1", 0, -PF_EMEMBER_MISSING, "2 of its 3 members are missing", "member 1", "member 3",
+		"name them too");
 	REFUSED(world, "0", 0, -PF_EMEMBER_MISSING, "member 2", "member 3");
 	REFUSED(world, "", 0, -EINVAL, "no members are named");
 	REFUSED(world, "000000000000000000000000000000000", 0, -EINVAL, "33 members are named", "at most 32");
@@ -19,7 +21,8 @@ START_TEST(not_a_member)
 	simdisk_new(world, "d.img", 64 << 20);
 	simdisk_new(world, "tiny", 4096);
 	simdisk_new(world, "empty", 0);
-	REFUSED(world, "0132", 0, -PF_EMEMBER_NONE, "d.img: not a poolfs member (64.0 MiB", "check the path", "mkfs.poolfs");
+	REFUSED(world, "0132", 0, -PF_EMEMBER_NONE, "d.img: not a poolfs member (64.0 MiB", "check the path",
+		"mkfs.poolfs");
 	REFUSED(world, "4", PF_SET_WRITE, -PF_EMEMBER_NONE, "tiny: not a poolfs member");
 	REFUSED(world, "5", 0, -PF_EMEMBER_NONE, "empty: not a poolfs member");
 	REFUSED(world, "5", PF_SET_REPAIR, -PF_EMEMBER_NONE, "empty: not a poolfs member");
@@ -32,8 +35,8 @@ START_TEST(two_pools)
 	struct simworld *other = make_pool(0xb6);
 	struct simdisk *stranger = simdisk_new(world, "stranger.img", 0);
 	simdisk_copy_from(stranger, simworld_disk(other, 1));
-	REFUSED(world, "0132", PF_SET_WRITE, -PF_EMEMBER_FOREIGN, "members of two pools", "b.img belongs to pool", "a5a5a5a5",
-		"stranger.img to pool", "b6b6b6b6", "one pool only");
+	REFUSED(world, "0132", PF_SET_WRITE, -PF_EMEMBER_FOREIGN, "members of two pools", "b.img belongs to pool",
+		"a5a5a5a5", "stranger.img to pool", "b6b6b6b6", "one pool only");
 	REFUSED(world, "30", 0, -PF_EMEMBER_FOREIGN, "stranger.img", "a.img");
 	simworld_free(other);
 
@@ -44,7 +47,8 @@ START_TEST(two_pools)
 	simdisk_resize(stranger, sizes[0] * BLOCK);
 	write_super(stranger, 0);
 	cur = saved;
-	REFUSED(world, "0132", 0, -PF_EMEMBER_FOREIGN, "stranger.img", "77777777-7777", "not one of the 3 members", "leave it out");
+	REFUSED(world, "0132", 0, -PF_EMEMBER_FOREIGN, "stranger.img", "77777777-7777", "not one of the 3 members",
+		"leave it out");
 }
 END_TEST
 
@@ -52,7 +56,8 @@ START_TEST(twice)
 {
 	REFUSED(world, "0121", 0, -PF_EMEMBER_TWICE, "b.img and b.img are both member 2 of 3", "name it once");
 	simdisk_copy_from(simdisk_new(world, "copy.img", 0), simworld_disk(world, 0));
-	REFUSED(world, "0123", PF_SET_WRITE, -PF_EMEMBER_TWICE, "a.img and copy.img are both member 1", "leave the copy out");
+	REFUSED(world, "0123", PF_SET_WRITE, -PF_EMEMBER_TWICE, "a.img and copy.img are both member 1",
+		"leave the copy out");
 }
 END_TEST
 
@@ -77,8 +82,9 @@ START_TEST(stale)
 	for (unsigned i = 0; i < 4; i++)
 		checkpoint(world, 6, 6);
 	simdisk_copy_from(simworld_disk(world, 1), simworld_disk(backup, 1));
-	REFUSED(world, "012", PF_SET_WRITE, -PF_EMEMBER_STALE, "b.img: member 2 of pool \"sample\"", "is older than the pool",
-		"last written on 2023-11-14 22:13", "c.img on 2023-11-14 22:13", "restored from a backup", "fsck.poolfs -y");
+	REFUSED(world, "012", PF_SET_WRITE, -PF_EMEMBER_STALE, "b.img: member 2 of pool \"sample\"",
+		"is older than the pool", "last written on 2023-11-14 22:13", "c.img on 2023-11-14 22:13",
+		"restored from a backup", "fsck.poolfs -y");
 	struct pf_set *set;
 	must_open(world, "012", PF_SET_WRITE | PF_SET_REPAIR, &set);
 	ck_assert(!set->members[0].stale && set->members[1].stale && !set->members[2].stale);
@@ -124,8 +130,8 @@ START_TEST(diverged)
 		checkpoint(world, 7, 7);
 	struct simworld *mixed = simworld_copy(world);
 	simdisk_copy_from(simworld_disk(mixed, 1), simworld_disk(clone, 1));
-	REFUSED(mixed, "012", PF_SET_WRITE, -PF_EMEMBER_DIVERGED, "b.img: member 2", "used apart from the others", "a.img",
-		"last used together");
+	REFUSED(mixed, "012", PF_SET_WRITE, -PF_EMEMBER_DIVERGED, "b.img: member 2", "used apart from the others",
+		"a.img", "last used together");
 	struct pf_set *set;
 	must_open(mixed, "012", PF_SET_WRITE | PF_SET_REPAIR, &set);
 	ck_assert(set->members[1].stale);
@@ -208,7 +214,9 @@ START_TEST(table_root_unreadable)
 {
 	checkpoint(world, 7, 4); /* so the roots of the others have to be looked at */
 	struct pf_geometry geo = geometry(1);
-	struct sim_fault fault = { .disk = simworld_disk(world, 1), .ops = SIM_READ, .from_bytes = geo.root_block * BLOCK,
+	struct sim_fault fault = { .disk = simworld_disk(world, 1),
+				   .ops = SIM_READ,
+				   .from_bytes = geo.root_block * BLOCK,
 				   .to_bytes = geo.tables_block * BLOCK };
 	simworld_add_fault(world, &fault);
 	REFUSED(world, "012", 0, -EIO, "b.img: its group table cannot be read");
@@ -234,7 +242,8 @@ START_TEST(unknown_features)
 	cur.features.incompat |= UINT64_C(5) << 40;
 	cur.version = 8;
 	checkpoint(world, 0, 4);
-	REFUSED(world, "012", 0, -PF_EFEATURE, "c.img", "format version 8", "incompat bits 40, 42", "use a newer poolfs");
+	REFUSED(world, "012", 0, -PF_EFEATURE, "c.img", "format version 8", "incompat bits 40, 42",
+		"use a newer poolfs");
 	REFUSED(world, "012", PF_SET_REPAIR, -PF_EFEATURE, "incompat bits 40, 42");
 }
 END_TEST

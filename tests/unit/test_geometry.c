@@ -118,7 +118,8 @@ START_TEST(share)
 
 	/* a small fast member in a pool of 32 huge ones: a quarter, no overflow */
 	check_areas(UINT64_C(1) << 18);
-	ck_assert_uint_eq(pf_geometry_share_blocks(32 * PF_MAX_MEMBER_BLOCKS, &geo), (geo.data_end - geo.data_start) / 4);
+	ck_assert_uint_eq(pf_geometry_share_blocks(32 * PF_MAX_MEMBER_BLOCKS, &geo),
+			  (geo.data_end - geo.data_start) / 4);
 }
 END_TEST
 

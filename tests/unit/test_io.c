@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define BLOCK 4096u
-#define SIZE (UINT64_C(8) << 20)
+#define SIZE  (UINT64_C(8) << 20)
 
 static char dir[] = "/tmp/test_io.XXXXXX";
 static char path[64];
@@ -150,6 +150,7 @@ START_TEST(nothing_grows_or_reads_past_the_end)
 	ck_assert_int_eq(pf_io_read(io, SIZE, buf, BLOCK), -EIO);
 	ck_assert_int_eq(pf_io_read(io, SIZE - BLOCK, buf, 2 * BLOCK), -EIO);
 	ck_assert_int_eq(pf_io_allocate(io, SIZE, BLOCK), -EIO);
+	ck_assert_int_eq(pf_io_discard(io, SIZE - BLOCK, 2 * BLOCK), -EIO);
 	struct stat st;
 	stat(path, &st);
 	ck_assert_uint_eq((uint64_t)st.st_size, SIZE);
@@ -447,7 +448,8 @@ static void full_host(void)
 	}
 	if (mount("none", dir, "tmpfs", MS_REMOUNT | MS_RDONLY, NULL) < 0)
 		_exit(97);
-	expect(11, pf_io_open(path, PF_IO_OPEN_WRITE, 0, &env, &io, &diag), -EROFS, "read-only filesystem; mount with -o ro");
+	expect(11, pf_io_open(path, PF_IO_OPEN_WRITE, 0, &env, &io, &diag), -EROFS,
+	       "read-only filesystem; mount with -o ro");
 	expect(12, pf_io_open(path, 0, 0, &env, &io, &diag), 0, "");
 	pf_io_close(io);
 }

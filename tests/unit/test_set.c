@@ -66,7 +66,8 @@ START_TEST(a_grown_file)
 	check_opens("012");
 	/* ring A torn: ring B is where the end was, which another slot of ring A still says */
 	struct pf_geometry geo = geometry(1);
-	simdisk_flip_bit(simworld_disk(world, 1), pf_geometry_super_block(&geo, 0, cur.generation % 8) * BLOCK + 200, 1);
+	simdisk_flip_bit(simworld_disk(world, 1), pf_geometry_super_block(&geo, 0, cur.generation % 8) * BLOCK + 200,
+			 1);
 	struct pf_set *set;
 	must_open(world, "012", 0, &set);
 	ck_assert_uint_eq(set->members[1].super_generation, cur.generation);
@@ -133,7 +134,9 @@ START_TEST(unreadable_superblocks)
 	struct pf_set *set;
 	struct pf_geometry geo = geometry(2);
 	uint64_t at = pf_geometry_super_block(&geo, 0, cur.generation % 8) * BLOCK;
-	struct sim_fault slot = { .disk = simworld_disk(world, 2), .ops = SIM_READ, .from_bytes = at, .to_bytes = at + BLOCK };
+	struct sim_fault slot = {
+		.disk = simworld_disk(world, 2), .ops = SIM_READ, .from_bytes = at, .to_bytes = at + BLOCK
+	};
 	simworld_add_fault(world, &slot);
 	must_open(world, "012", 0, &set);
 	ck_assert_uint_eq(set->members[2].super_generation, cur.generation);
@@ -154,8 +157,8 @@ START_TEST(no_good_superblock_at_all)
 		damage(0, 0, slot);
 		damage(0, 1, slot);
 	}
-	REFUSED(world, "012", PF_SET_WRITE, -PF_ESB_CSUM, "a.img: a poolfs member", "all copies of its superblock are damaged",
-		"fsck.poolfs");
+	REFUSED(world, "012", PF_SET_WRITE, -PF_ESB_CSUM, "a.img: a poolfs member",
+		"all copies of its superblock are damaged", "fsck.poolfs");
 	struct pf_super super;
 	unsigned nr_bad;
 	struct pf_io *io = simdisk_open(simworld_disk(world, 0), true);
@@ -188,7 +191,8 @@ START_TEST(misplaced_superblocks_do_not_count)
 	cur.generation += 5;
 	pf_super_pack(&cur, 2, block);
 	cur.generation -= 5;
-	simdisk_poke(simworld_disk(world, 2), pf_geometry_super_block(&geo, 0, cur.generation % 8) * BLOCK, block, BLOCK);
+	simdisk_poke(simworld_disk(world, 2), pf_geometry_super_block(&geo, 0, cur.generation % 8) * BLOCK, block,
+		     BLOCK);
 	struct pf_super super;
 	unsigned nr_bad;
 	struct pf_io *io = simdisk_open(simworld_disk(world, 2), true);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SIZE (UINT64_C(32) << 20)
+#define SIZE  (UINT64_C(32) << 20)
 #define BLOCK 4096u
 
 static struct simworld *world;
@@ -274,11 +274,13 @@ END_TEST
 
 START_TEST(errors_hit_the_nth_call)
 {
-	struct sim_fault fail = { .disk = simworld_disk(world, 0), .ops = SIM_WRITE, .skip = 2, .count = 1, .err = -ENOSPC };
+	struct sim_fault fail = {
+		.disk = simworld_disk(world, 0), .ops = SIM_WRITE, .skip = 2, .count = 1, .err = -ENOSPC
+	};
 	unsigned f = simworld_add_fault(world, &fail);
 	simworld_record(world);
 	ck_assert_int_eq(put(0, 1, 1, 1), 0);
-	ck_assert_int_eq(put(1, 1, 1, 1), 0); /* another disk does not count */
+	ck_assert_int_eq(put(1, 1, 1, 1), 0);                  /* another disk does not count */
 	ck_assert_int_eq(pf_io_read(io[0], 0, buf, BLOCK), 0); /* nor do reads */
 	ck_assert_int_eq(put(0, 2, 1, 1), 0);
 	ck_assert_int_eq(put(0, 3, 1, 1), -ENOSPC);
@@ -322,7 +324,9 @@ START_TEST(lying_disks)
 	ck_assert_int_eq(block_at(world, 0, 2), 0);
 	simworld_clear_faults(world);
 
-	struct sim_fault elsewhere = { .disk = a, .ops = SIM_WRITE, .kind = SIM_MISDIRECT, .count = 1, .arg = 8 * BLOCK };
+	struct sim_fault elsewhere = {
+		.disk = a, .ops = SIM_WRITE, .kind = SIM_MISDIRECT, .count = 1, .arg = 8 * BLOCK
+	};
 	simworld_add_fault(world, &elsewhere);
 	ck_assert_int_eq(put(0, 2, 6, 1), 0);
 	ck_assert_int_eq(block_at(world, 0, 2), 0);
