@@ -34,17 +34,21 @@ static void del_xattr(struct model_inode *i, struct model_xattr *x)
 	*x = i->xattrs[--i->nr_xattrs];
 }
 
-/* Of what a write or chown without privilege takes away (set-gid only together with the group's right to execute). */
+void model_drop_capability(const struct model *m, struct model_inode *i)
+{
+	struct model_xattr *x = find_xattr(i, "security.capability");
+	if (!x)
+		return;
+	del_xattr(i, x);
+	i->ctime = m->now;
+}
+
+/* What a write or chown without privilege takes away: set-gid only together with the group's right to execute. */
 void model_kill_suidgid(struct model_inode *i)
 {
-	if (!model_is_dir(i)) {
-		i->mode &= ~(uint32_t)S_ISUID;
-		if (i->mode & S_IXGRP)
-			i->mode &= ~(uint32_t)S_ISGID;
-	}
-	struct model_xattr *x = find_xattr(i, "security.capability");
-	if (x)
-		del_xattr(i, x);
+	i->mode &= ~(uint32_t)S_ISUID;
+	if (i->mode & S_IXGRP)
+		i->mode &= ~(uint32_t)S_ISGID;
 }
 
 int model_setxattr(struct model *m, uint64_t ino, const char *name, const void *value, size_t len, int flags)
@@ -91,8 +95,11 @@ int model_setattr(struct model *m, uint64_t ino, unsigned mask, const struct pf_
 	if (mask & PF_ATTR_SIZE && in->size_bytes > PF_MAX_FILE_BYTES)
 		return -EFBIG;
 	struct model_inode *i = model_edit(m, ino);
-	if (mask & PF_ATTR_KILL_SUIDGID)
+	bool chown = mask & (PF_ATTR_UID | PF_ATTR_GID) && !(mask & PF_ATTR_MODE) && !model_is_dir(i);
+	if (chown || mask & PF_ATTR_KILL_SUIDGID)
 		model_kill_suidgid(i);
+	if (mask & (PF_ATTR_UID | PF_ATTR_GID | PF_ATTR_SIZE))
+		model_drop_capability(m, i);
 	if (mask & PF_ATTR_MODE)
 		i->mode = (i->mode & (uint32_t)S_IFMT) | (in->mode & 07777);
 	if (mask & PF_ATTR_UID)

@@ -39,7 +39,8 @@ static int load_content(struct loader *l, struct model_inode *i)
 		return bad(l, -EFBIG, "inode %ju has the impossible size %ju", (uintmax_t)i->ino, (uintmax_t)i->size_bytes);
 	i->nr_pages = (size_t)((i->size_bytes + MODEL_BLOCK - 1) / MODEL_BLOCK);
 	i->pages = calloc(i->nr_pages + 1, sizeof(*i->pages));
-	i->blocks = calloc(i->nr_pages + 1, 1);
+	i->blocks = malloc(i->nr_pages + 1);
+	memset(i->blocks, MODEL_MAYBE, i->nr_pages + 1);
 	for (uint64_t off = 0; off < i->size_bytes; off += CHUNK_BYTES) {
 		uint64_t want = i->size_bytes - off < CHUNK_BYTES ? i->size_bytes - off : CHUNK_BYTES;
 		int64_t n = pf_read(l->pool, i->ino, off, l->buf, want);
@@ -66,7 +67,7 @@ static int load_xattrs(struct loader *l, struct model_inode *i, bool has_xattr)
 	int64_t len = pf_listxattr(l->pool, i->ino, NULL, 0);
 	if (len < 0)
 		return bad(l, (int)len, "listxattr of inode %ju", (uintmax_t)i->ino);
-	if ((len > 0) != has_xattr)
+	if (len > 0 && !has_xattr)
 		return bad(l, -EIO, "inode %ju: has_xattr is %d with %jd bytes of names", (uintmax_t)i->ino, has_xattr,
 			   (intmax_t)len);
 	char *names = calloc(1, (size_t)len + 1);

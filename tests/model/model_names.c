@@ -49,10 +49,15 @@ int model_lookup(const struct model *m, uint64_t parent, const char *name, uint6
 	const struct model_inode *dir = model_get(m, parent);
 	if (strlen(name) > 255)
 		return -ENAMETOOLONG;
+	/* the kernel finds an inode by its number through "." */
+	if (!strcmp(name, ".")) {
+		*ino = parent;
+		return 0;
+	}
 	if (!model_is_dir(dir))
 		return -ENOTDIR;
-	if (!strcmp(name, ".") || !strcmp(name, "..")) {
-		*ino = name[1] ? dir->parent : dir->ino;
+	if (!strcmp(name, "..")) {
+		*ino = dir->parent;
 		return 0;
 	}
 	const struct model_entry *e = model_find(dir, name);
@@ -143,9 +148,9 @@ int model_symlink(struct model *m, uint64_t parent, const char *name, const char
 int model_link(struct model *m, uint64_t ino, uint64_t parent, const char *name)
 {
 	const struct model_inode *old = model_get(m, ino);
-	if (model_is_dir(old))
-		return -EPERM;
 	int err = check_new(m, parent, name);
+	if (model_is_dir(old) && (!err || err == -EEXIST))
+		return -EPERM;
 	if (err)
 		return err;
 	if (!old->nlink && !old->unnamed)
@@ -261,15 +266,15 @@ static void move(struct model *m, uint64_t old_parent, const char *old_name, uin
 	touch(m, model_edit(m, new_parent));
 }
 
-/* Errors of a rename whose names exist as @ino and (0: not) @over, in the order of Linux' vfs_rename(). */
+/* Errors of a rename whose names exist as @ino and (0: not) @over,: a cycle first, then the kinds. */
 static int check_rename(const struct model *m, uint64_t ino, uint64_t old_parent, uint64_t over, uint64_t new_parent,
 			unsigned flags)
 {
 	if (model_is_ancestor(m, ino, new_parent))
 		return -EINVAL;
-	if (over && model_is_ancestor(m, over, old_parent))
-		return flags & RENAME_EXCHANGE ? -EINVAL : -ENOTEMPTY;
-	if (over && over != ino && !(flags & RENAME_EXCHANGE)) {
+	if (over && flags & RENAME_EXCHANGE)
+		return model_is_ancestor(m, over, old_parent) ? -EINVAL : 0;
+	if (over && over != ino) {
 		const struct model_inode *from = model_get(m, ino), *to = model_get(m, over);
 		if (model_is_dir(to) && !model_is_dir(from))
 			return -EISDIR;

@@ -54,6 +54,7 @@ struct ops {
 	enum op_kind kind;
 	int64_t result;
 	uint64_t ino;
+	bool settled; /* nothing of the inodes being compared waits in memory */
 	char text[1024];
 	char failure[2048];
 	/* of all */

@@ -24,7 +24,7 @@ int op_setattr(struct ops *o)
 		mask &= ~(unsigned)PF_ATTR_ATIME_NOW;
 	if (mask & PF_ATTR_MTIME)
 		mask &= ~(unsigned)PF_ATTR_MTIME_NOW;
-	if (mask & PF_ATTR_MODE)
+	if (mask & PF_ATTR_MODE || model_is_dir(model_get(o->model, ino)))
 		mask &= ~(unsigned)PF_ATTR_KILL_SUIDGID;
 	if (!mask)
 		return 0;
@@ -56,7 +56,7 @@ static void pick_xattr(struct ops *o, uint64_t ino, bool existing, char *name)
 	} else if (rng_one_in(&o->rng, 8)) {
 		strcpy(name, rng_one_in(&o->rng, 2) ? "security.capability" : "system.posix_acl_access");
 	} else {
-		sprintf(name, "user.x%u", (unsigned)rng_below(&o->rng, 40));
+		say(name, 512, "user.x%u", (unsigned)rng_below(&o->rng, 40));
 		if (rng_one_in(&o->rng, 10)) {
 			size_t at = strlen(name), len = 200 + (size_t)rng_below(&o->rng, 56);
 			memset(name + at, 'y', len - at);

@@ -50,7 +50,7 @@ static int write_at(struct ops *o, uint64_t ino, uint64_t off, size_t len)
 		 (uintmax_t)i->size_bytes, flags);
 	int64_t got = pf_write(o->pool, ino, off, buf, len, flags);
 	if (excused(o, got, true))
-		return check_inode(o, ino);
+		return check_failed(o, ino);
 	if (expect(o, model_write(o->model, ino, off, buf, len, flags), got))
 		return -1;
 	return check_inode(o, ino);
@@ -139,7 +139,7 @@ int op_truncate(struct ops *o)
 	int got = pf_setattr(o->pool, ino, PF_ATTR_SIZE, &in, &out);
 	/* the last block is rewritten when it is cut in two: that takes space until the next checkpoint */
 	if (excused(o, got, in.size_bytes % MODEL_BLOCK || size % MODEL_BLOCK))
-		return check_inode(o, ino);
+		return check_failed(o, ino);
 	if (expect(o, model_setattr(o->model, ino, PF_ATTR_SIZE, &in), got))
 		return -1;
 	return got ? 0 : check_attr(o, &out, ino);
@@ -164,7 +164,7 @@ int op_fallocate(struct ops *o)
 	int got = pf_fallocate(o->pool, ino, mode, off, len);
 	bool whole = off % MODEL_BLOCK == 0 && len % MODEL_BLOCK == 0;
 	if (excused(o, got, !(mode & FALLOC_FL_PUNCH_HOLE) || !whole))
-		return check_inode(o, ino);
+		return check_failed(o, ino);
 	if (expect(o, model_fallocate(o->model, ino, mode, off, len), got))
 		return -1;
 	return check_inode(o, ino);
@@ -188,7 +188,7 @@ int op_lseek(struct ops *o)
 
 int op_copy(struct ops *o)
 {
-	uint64_t from = pick_file(o), to = from ? pick_file(o) : 0, max = o->config.max_file_bytes;
+	uint64_t from = pick_inode(o, is_regular), to = from ? pick_inode(o, is_regular) : 0, max = o->config.max_file_bytes;
 	if (!to)
 		return o->failure[0] ? -1 : 0;
 	uint64_t size = model_get(o->model, from)->size_bytes;
@@ -204,7 +204,7 @@ int op_copy(struct ops *o)
 		 (uintmax_t)to, (uintmax_t)to_off, len);
 	int64_t got = pf_copy_range(o->pool, from, from_off, to, to_off, len);
 	if (excused(o, got, true))
-		return check_inode(o, to);
+		return check_failed(o, to);
 	int64_t expected = model_copy_range(o->model, from, from_off, to, to_off, len, got);
 	if (expect(o, expected, got))
 		return -1;

@@ -30,6 +30,8 @@ bool excused(struct ops *o, int64_t result, bool takes_space);
 int expect(struct ops *o, int64_t expected, int64_t got);
 /* Attributes of one inode against the model's. */
 int check_inode(struct ops *o, uint64_t ino);
+/* A failed change of data may have dropped security.capability, which is on the safe side: then the model drops it too. */
+int check_failed(struct ops *o, uint64_t ino);
 int check_attr(struct ops *o, const struct pf_attr *attr, uint64_t ino);
 
 int op_create(struct ops *o);

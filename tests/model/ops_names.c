@@ -208,7 +208,7 @@ int op_lookup(struct ops *o)
 	if (!parent || !model_get(o->model, parent)->nlink)
 		return o->failure[0] ? -1 : 0;
 	if (rng_one_in(&o->rng, 10))
-		strcpy(name, rng_one_in(&o->rng, 2) ? "." : "..");
+		strcpy(name, rng_one_in(&o->rng, 2) || !model_is_dir(model_get(o->model, parent)) ? "." : "..");
 	else
 		pick_name(o, parent, !rng_one_in(&o->rng, 3), name);
 	describe(o, "(%ju, '%s')", (uintmax_t)parent, name);

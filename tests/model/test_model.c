@@ -40,9 +40,10 @@ static int remount(void *arg, struct pf_pool **pool)
 
 static void print_command(const struct run *r)
 {
-	printf("repeat with: test_model --seed %ju --ops %ju --version %u --members %u --placement %s --size %ju\n",
+	printf("repeat with: test_model --seed %ju --ops %ju --version %u --members %u --placement %s --size %ju --cache %ju\n",
 	       (uintmax_t)r->seed, (uintmax_t)r->nr_ops, r->pool.version, r->pool.nr_members,
-	       r->pool.placement == PF_PLACE_FILE ? "file" : "stripe", (uintmax_t)r->pool.size_bytes);
+	       r->pool.placement == PF_PLACE_FILE ? "file" : "stripe", (uintmax_t)r->pool.size_bytes,
+	       (uintmax_t)r->pool.cache_bytes);
 }
 
 static int drain(struct ops *o, char *why, size_t cap)
@@ -151,6 +152,9 @@ static int run_matrix(uint64_t seed, uint64_t nr_ops)
 						  .size_bytes = UINT64_C(32) << 20, .seed = seed + nr },
 					.seed = seed + nr, .nr_ops = nr_ops, .compare_each = nr_ops / 4 + 1,
 				};
+				/* nodes that do not fit in memory are read again and again */
+				if (nr % 3)
+					r.pool.cache_bytes = UINT64_C(64) << 10;
 				/* a small one gets full */
 				if (members == 1 && placement == PF_PLACE_FILE)
 					r.pool.size_bytes = UINT64_C(20) << 20;
@@ -166,7 +170,7 @@ static int run_matrix(uint64_t seed, uint64_t nr_ops)
 static int usage(void)
 {
 	fprintf(stderr, "usage: test_model [--seed S] [--ops N] [--version V] [--members M] [--placement file|stripe] [--size BYTES] "
-			"[--compare-each N] [--trace]\n");
+			"[--cache BYTES] [--compare-each N] [--trace]\n");
 	return EXIT_FAILURE;
 }
 
@@ -176,6 +180,7 @@ int main(int argc, char **argv)
 					       { "version", 1, NULL, 'v' },	 { "members", 1, NULL, 'm' },
 					       { "placement", 1, NULL, 'p' },	 { "size", 1, NULL, 'z' },
 					       { "compare-each", 1, NULL, 'c' }, { "trace", 0, NULL, 't' },
+					       { "cache", 1, NULL, 'a' },
 					       { NULL, 0, NULL, 0 } };
 	struct run r = {
 		.pool = { .version = 0, .nr_members = 2, .size_bytes = UINT64_C(32) << 20 },
@@ -193,6 +198,7 @@ int main(int argc, char **argv)
 		case 'p': r.pool.placement = strcmp(optarg, "stripe") ? PF_PLACE_FILE : PF_PLACE_STRIPE; break;
 		case 'z': r.pool.size_bytes = v; break;
 		case 'c': r.compare_each = v ? v : 1; break;
+		case 'a': r.pool.cache_bytes = v; break;
 		case 't': r.trace = true; break;
 		default: return usage();
 		}

@@ -5,13 +5,15 @@
 
 #include <stdlib.h>
 
+#define LIFE_OPS 25 /* operations between the first crash and the second */
+
 /* -- names ---------------------------------------------------------------------------------------------------------- */
 void explore_name(const struct explore_id *id, char *buf, size_t cap)
 {
 	const struct workload_config *r = &id->run;
-	int n = snprintf(buf, cap, "v%u:m%u:p%s:seed%ju:ops%u:size%ju:profile%d:break%x:cut%zu:sub%u", r->pool.version,
+	int n = snprintf(buf, cap, "v%u:m%u:p%s:seed%ju:ops%u:size%ju:cache%ju:profile%d:break%x:cut%zu:sub%u", r->pool.version,
 			 r->pool.nr_members, r->pool.placement == PF_PLACE_FILE ? "file" : "stripe", (uintmax_t)r->pool.seed,
-			 r->nr_ops, (uintmax_t)r->pool.size_bytes >> 20, r->profile, r->pool.break_rules, id->cut, id->sub);
+			 r->nr_ops, (uintmax_t)r->pool.size_bytes >> 20, (uintmax_t)r->pool.cache_bytes >> 10, r->profile, r->pool.break_rules, id->cut, id->sub);
 	if (id->again && n > 0 && (size_t)n < cap)
 		say(buf + n, cap - (size_t)n, ":recut%zu:resub%u", id->recut, id->resub);
 }
@@ -19,16 +21,17 @@ void explore_name(const struct explore_id *id, char *buf, size_t cap)
 bool explore_parse(const char *text, struct explore_id *id)
 {
 	char place[8] = "";
-	uintmax_t seed, size;
+	uintmax_t seed, size, cache;
 	struct workload_config *r = &id->run;
 	int n = 0;
 	memset(id, 0, sizeof(*id));
-	if (sscanf(text, "v%u:m%u:p%6[a-z]:seed%ju:ops%u:size%ju:profile%d:break%x:cut%zu:sub%u%n", &r->pool.version,
-		   &r->pool.nr_members, place, &seed, &r->nr_ops, &size, &r->profile, &r->pool.break_rules, &id->cut, &id->sub,
-		   &n) != 10 || !n)
+	if (sscanf(text, "v%u:m%u:p%6[a-z]:seed%ju:ops%u:size%ju:cache%ju:profile%d:break%x:cut%zu:sub%u%n", &r->pool.version,
+		   &r->pool.nr_members, place, &seed, &r->nr_ops, &size, &cache, &r->profile, &r->pool.break_rules, &id->cut,
+		   &id->sub, &n) != 11 || !n)
 		return false;
 	r->pool.seed = seed;
 	r->pool.size_bytes = size << 20;
+	r->pool.cache_bytes = cache << 10;
 	r->pool.placement = strcmp(place, "stripe") ? PF_PLACE_FILE : PF_PLACE_STRIPE;
 	if (text[n])
 		id->again = sscanf(text + n, ":recut%zu:resub%u", &id->recut, &id->resub) == 2;
@@ -125,17 +128,27 @@ static struct simworld *crash(struct simworld *world, size_t cut, unsigned sub, 
 }
 
 /* -- one state ------------------------------------------------------------------------------------------------------ */
-/* Opens the crashed world and compares. Records what the recovery writes. */
-static int recover(struct explorer *e, const struct explore_id *id, struct simpool *s, char *why, size_t cap)
+static struct simpool *adopt(struct explorer *e, const struct explore_id *id, struct simworld *world)
 {
+	struct simpool_config config = id->run.pool;
+	config.seed = rng_mix(config.seed ^ id->cut) ^ id->sub;
+	config.break_rules = 0;
+	config.verbose = e->verbose;
+	struct simpool *s = simpool_adopt(&config, world);
+	s->torn_supers = true;
 	s->env.now_ns = e->w.s->env.now_ns;
-	simworld_record(s->world);
+	return s;
+}
+
+/* Opens the crashed world and compares, closes and checks it. */
+static int recover(struct simpool *s, struct oracle *oracle, size_t cut, char *why, size_t cap)
+{
 	if (simpool_open(s, false, why, cap))
 		return -1;
 	struct model *got = model_new();
 	int err = model_load(s->pool, got, why, cap);
 	if (!err)
-		err = oracle_judge(e->w.oracle, id->cut, got, why, cap);
+		err = oracle_judge(oracle, cut, got, why, cap);
 	model_free(got);
 	if (!err)
 		err = simpool_close(s, why, cap);
@@ -144,28 +157,45 @@ static int recover(struct explorer *e, const struct explore_id *id, struct simpo
 	return err;
 }
 
-static struct simpool *adopt(struct explorer *e, const struct explore_id *id, struct simworld *world)
+/* The recovered pool goes on working, and loses power once more: perhaps while it still recovers. */
+static int second_life(struct explorer *e, const struct explore_id *id, struct simworld *world, char *why, size_t cap)
 {
-	struct simpool_config config = id->run.pool;
-	config.seed = rng_mix(config.seed ^ id->cut) ^ id->sub;
-	config.break_rules = 0;
-	config.verbose = e->verbose;
-	return simpool_adopt(&config, world);
+	struct explore_id next = *id;
+	struct workload life;
+	next.run.pool.seed = rng_mix(id->run.pool.seed ^ id->cut);
+	next.run.nr_ops = LIFE_OPS;
+	int err = workload_continue(&life, &next.run, adopt(e, id, world));
+	if (err) {
+		say(why, cap, "second life: %s", life.why);
+	} else {
+		size_t cut = id->recut % (simworld_log_len(world) + 1);
+		struct simworld *twice = crash(world, cut, id->resub, next.run.pool.seed);
+		struct simpool *s = adopt(e, id, twice);
+		err = recover(s, life.oracle, cut, why, cap);
+		simpool_free(s);
+	}
+	workload_free(&life);
+	return err;
 }
 
 int explorer_state(struct explorer *e, const struct explore_id *id, char *why, size_t cap)
 {
 	struct simworld *world = crash(e->w.s->world, id->cut, id->sub, id->run.pool.seed);
+	struct simworld *again = id->again ? simworld_copy(world) : NULL;
 	struct simpool *s = adopt(e, id, world);
-	int err = recover(e, id, s, why, cap);
-	if (id->again && !err) {
-		size_t len = simworld_log_len(s->world);
-		struct simworld *twice = crash(s->world, id->recut < len ? id->recut : len, id->resub, id->run.pool.seed + id->cut);
-		simpool_free(s);
-		s = adopt(e, id, twice);
-		err = recover(e, id, s, why, cap);
-	}
+	int err = 0;
+	/* at boot fsck comes before the mount */
+	s->missing_supers = true;
+	if (id->sub % 4 == 0)
+		err = simpool_check(s, why, cap);
+	s->missing_supers = false;
+	if (!err)
+		err = recover(s, e->w.oracle, id->cut, why, cap);
 	simpool_free(s);
+	if (again && !err)
+		err = second_life(e, id, again, why, cap);
+	else
+		simworld_free(again);
 	return err;
 }
 
@@ -234,7 +264,7 @@ void explorer_states(struct explorer *e, uint64_t nr_states)
 		for (unsigned n = 0; n < per_cut && e->nr_bad < e->max_bad; n++) {
 			id.sub = n < 1 ? (unsigned)rng_below(&rng, 3) : 3 + (unsigned)rng_below(&rng, 1000);
 			id.again = rng_one_in(&rng, 6);
-			id.recut = id.again ? (size_t)rng_below(&rng, 40) : 0;
+			id.recut = id.again ? (size_t)rng_below(&rng, rng_one_in(&rng, 2) ? 20 : 10000) : 0;
 			id.resub = id.again ? (unsigned)rng_below(&rng, 60) : 0;
 			try_state(e, &id);
 		}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Purpose: the crash explorer: takes a recorded run, cuts the power at many points, builds the states that the disks could be in,
- * opens each, checks it, and asks the oracle whether the promise was kept. Then cuts again while the pool recovers.
+ * opens each, checks it, and asks the oracle whether the promise was kept. Some recovered pools go on working and are cut again,
+ * perhaps while they still recover.
  *
  * Invariants
  *   I1  A state has a name, such as v5:m3:pfile:seed42:cut117:sub9 (and :recut5:resub2 when the power failed a second time), from
@@ -19,7 +20,7 @@ struct explore_id {
 	struct workload_config run;
 	size_t cut;
 	unsigned sub;
-	bool again; /* a second cut, during recovery */
+	bool again; /* a second life, and a second cut */
 	size_t recut;
 	unsigned resub;
 };

@@ -35,6 +35,9 @@ struct simpool {
 	struct rng rng; /* order of the members */
 	struct simworld *world;
 	struct pf_pool *pool; /* NULL: closed */
+	/* What the check may find after the power failed: a torn superblock copy (PF0101), as long as another is whole; and before
+	 * the next mount a copy that was not written any more (PF0102). */
+	bool torn_supers, missing_supers;
 };
 
 uint64_t simpool_member_bytes(const struct simpool_config *config, unsigned member);
@@ -54,6 +57,8 @@ int simpool_remount(struct simpool *s, char *why, size_t cap);
 void simpool_abandon(struct simpool *s);
 /* The closed pool by pf_check(): 0 when it finds nothing. */
 int simpool_check(struct simpool *s, char *why, size_t cap);
+/* Repairs all that can be, then checks again: 0 when the second run finds nothing. */
+int simpool_repair(struct simpool *s, char *why, size_t cap);
 void simpool_free(struct simpool *s);
 
 #endif

@@ -32,7 +32,7 @@ struct bench {
 	struct simpool *s;
 	struct ops ops;
 	struct places places;
-	uint64_t nr_open_failed, nr_errors, nr_silent, nr_bad;
+	uint64_t nr_open_failed, nr_read_only, nr_errors, nr_silent, nr_bad;
 };
 
 static void add_place(struct places *p, enum place_kind kind, unsigned disk, uint64_t block, size_t len_bytes)
@@ -157,15 +157,42 @@ static int judge(struct bench *b, struct simworld *world, bool damaged, char *wh
 		say(why, cap, "the check finds nothing");
 		err = -1;
 	}
-	if (!err && simpool_open(s, false, text, sizeof(text))) {
+	/* what cannot be opened for writing may still be read */
+	if (!err && simpool_open(s, false, text, sizeof(text)) && simpool_open(s, true, text, sizeof(text))) {
 		b->nr_open_failed++;
 	} else if (!err) {
+		b->nr_read_only += pf_pool_read_only(s->pool);
 		err = walk_damaged(s->pool, b->ops.model, &result, why, cap);
 		b->nr_errors += result.nr_errors > 0;
 		b->nr_silent += !result.nr_errors;
 		work(s);
 		simpool_close(s, text, sizeof(text));
 	}
+	simpool_free(s);
+	alarm(0);
+	return err;
+}
+
+/* Superblocks, tables and maps can be made again from what is whole: afterwards nothing is missing. */
+static int repair(struct bench *b, struct simworld *world, char *why, size_t cap)
+{
+	struct simpool *s = simpool_adopt(&b->s->config, world);
+	struct walk_result result = { 0 };
+	s->env.now_ns = b->s->env.now_ns;
+	alarm(30);
+	int err = simpool_repair(s, why, cap);
+	if (!err)
+		err = simpool_open(s, false, why, cap);
+	if (!err)
+		err = walk_damaged(s->pool, b->ops.model, &result, why, cap);
+	if (!err && result.nr_errors) {
+		say(why, cap, "repaired, but %ju calls fail", (uintmax_t)result.nr_errors);
+		err = -1;
+	}
+	if (!err)
+		err = simpool_close(s, why, cap);
+	if (!err)
+		err = simpool_check(s, why, cap);
 	simpool_free(s);
 	alarm(0);
 	return err;
@@ -182,7 +209,13 @@ static void flip_one(struct bench *b, struct rng *rng, uint64_t nr)
 	unsigned bit = (unsigned)rng_below(rng, 8);
 	struct simworld *world = simworld_copy(b->s->world);
 	simdisk_flip_bit(simworld_disk(world, p.disk), at, bit);
-	if (!judge(b, world, true, why, sizeof(why)))
+	struct simworld *again = simworld_copy(world);
+	int err = judge(b, world, true, why, sizeof(why));
+	if (kind == PLACE_NODE || err)
+		simworld_free(again);
+	else
+		err = repair(b, again, why, sizeof(why));
+	if (!err)
 		return;
 	printf("FAIL: version %u, flip %ju: bit %u of byte %ju of member %u (a %s at %ju): %s\n", b->s->config.version,
 	       (uintmax_t)nr, bit, (uintmax_t)at, p.disk, kind_names[kind], (uintmax_t)p.off_bytes, why);
@@ -205,10 +238,10 @@ static int run(unsigned version, uint64_t seed, uint64_t nr_flips)
 		}
 		for (uint64_t k = 0; k < nr_flips && b.nr_bad < 10; k++)
 			flip_one(&b, &rng, k);
-		printf("version %u: %ju flips in %zu superblocks, %zu roots, %zu tables, %zu maps, %zu nodes: %ju did not open, %ju with "
-		       "errors, %ju without, %ju wrong\n",
+		printf("version %u: %ju flips in %zu superblocks, %zu roots, %zu tables, %zu maps, %zu nodes: %ju did not open, %ju "
+		       "only for reading, %ju with errors, %ju without, %ju wrong\n",
 		       version, (uintmax_t)nr_flips, b.places.nr[0], b.places.nr[1], b.places.nr[2], b.places.nr[3], b.places.nr[4],
-		       (uintmax_t)b.nr_open_failed, (uintmax_t)b.nr_errors, (uintmax_t)b.nr_silent, (uintmax_t)b.nr_bad);
+		       (uintmax_t)b.nr_open_failed, (uintmax_t)b.nr_read_only, (uintmax_t)b.nr_errors, (uintmax_t)b.nr_silent, (uintmax_t)b.nr_bad);
 	}
 	if (b.ops.model)
 		ops_finish(&b.ops);

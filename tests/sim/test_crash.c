@@ -39,6 +39,7 @@ static int mkfs_state(struct simpool *s, struct simworld *crashed, char *why, si
 	struct simpool *t = simpool_adopt(&s->config, crashed);
 	struct model *got = model_new();
 	int err = 0;
+	t->torn_supers = true;
 	if (simpool_open(t, false, why, cap) == 0) {
 		err = model_load(t->pool, got, why, cap);
 		if (!err && got->nr != 1) {
@@ -144,7 +145,7 @@ int main(int argc, char **argv)
 		struct workload_config config = {
 			.pool = { .version = (unsigned)(1 + seed % 5), .nr_members = (unsigned)(1 + seed / 5 % 3),
 				  .placement = seed / 15 % 2 ? PF_PLACE_STRIPE : PF_PLACE_FILE, .size_bytes = UINT64_C(16) << 20,
-				  .seed = seed },
+				  .seed = seed, .cache_bytes = seed % 4 ? UINT64_C(64) << 10 : 0 },
 			.nr_ops = nr_ops, .profile = (int)(seed / 2 % WORKLOAD_NR),
 		};
 		explore(&config, 60);

@@ -96,17 +96,17 @@ static int run_op(struct workload *w)
 	return err;
 }
 
-int workload_run(struct workload *w, const struct workload_config *config)
+int workload_continue(struct workload *w, const struct workload_config *config, struct simpool *s)
 {
 	struct ops_config ops;
 	memset(w, 0, sizeof(*w));
 	w->config = *config;
+	w->s = s;
 	int profile = config->profile >= 0 ? config->profile : (int)(config->pool.seed % WORKLOAD_NR);
 	workload_ops_config(&ops, config->pool.seed, profile);
 	ops.trace = config->trace;
-	w->s = simpool_bare(&config->pool);
-	if (simpool_mkfs(w->s, w->why, sizeof(w->why)))
-		return -1;
+	/* of what an earlier life left only the content is known */
+	ops.strict_blocks = !s->torn_supers;
 	simworld_record(w->s->world);
 	if (simpool_open(w->s, false, w->why, sizeof(w->why)))
 		return -1;
@@ -121,6 +121,18 @@ int workload_run(struct workload *w, const struct workload_config *config)
 	for (unsigned k = 0; !err && k < config->nr_ops; k++)
 		err = run_op(w);
 	return err;
+}
+
+int workload_run(struct workload *w, const struct workload_config *config)
+{
+	struct simpool *s = simpool_bare(&config->pool);
+	char why[1200];
+	if (!simpool_mkfs(s, why, sizeof(why)))
+		return workload_continue(w, config, s);
+	memset(w, 0, sizeof(*w));
+	say(w->why, sizeof(w->why), "%s", why);
+	simpool_free(s);
+	return -1;
 }
 
 void workload_free(struct workload *w)

@@ -41,6 +41,8 @@ struct workload {
 
 /* 0, or -1 with w->why set: the run itself went wrong. @w is to be freed in both cases. */
 int workload_run(struct workload *w, const struct workload_config *config);
+/* The same on a pool that exists, which it takes. */
+int workload_continue(struct workload *w, const struct workload_config *config, struct simpool *s);
 void workload_free(struct workload *w);
 /* The weights of a profile. */
 void workload_ops_config(struct ops_config *c, uint64_t seed, int profile);

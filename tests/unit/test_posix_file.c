@@ -264,6 +264,22 @@ START_TEST(copies)
 }
 END_TEST
 
+START_TEST(copies_end_where_the_source_ended)
+{
+	uint64_t a = make_file(PF_ROOT_INO, "a"), b = make_file(PF_ROOT_INO, "b");
+	put(a, 0, "0123456789", 10);
+	ck_assert_int_eq(pf_copy_range(POOL, a, 0, b, 0, 0), 0);
+	ck_assert_int_eq(pf_copy_range(POOL, a, 5, b, 100, 100), 5);
+	ck_assert_int_eq(pf_copy_range(POOL, a, 10, b, 0, 100), 0);
+	ck_assert_int_eq(pf_copy_range(POOL, a, 1000, b, 0, 100), 0);
+	/* a copy that makes its own source longer */
+	ck_assert_int_eq(pf_copy_range(POOL, a, 5, a, 20000, 100), 5);
+	ck_assert_uint_eq(attr_of(a).size_bytes, 20005);
+	ck_bytes(a, 20000, "56789", 5);
+	ck_err(pf_copy_range(POOL, a, 0, b, PF_MAX_FILE_BYTES - 2, 10), -EFBIG);
+}
+END_TEST
+
 START_TEST(fsync_needs_no_close)
 {
 	char why[1200];
@@ -318,6 +334,7 @@ int main(void)
 	tcase_add_test(t, preallocation);
 	tcase_add_test(t, zeroed_ranges);
 	tcase_add_test(t, copies);
+	tcase_add_test(t, copies_end_where_the_source_ended);
 	tcase_add_test(t, fsync_needs_no_close);
 	tcase_add_test(t, small_caches_hold_big_files);
 	suite_add_tcase(s, t);
