@@ -6,7 +6,7 @@
 # The programs come from the build directory, or from the environment: MKFS, MOUNT, UMOUNT, FSCK, POOLFS.
 set -u
 
-builddir=$(cd "${top_builddir:-.}" && pwd)
+builddir=$(cd "${top_builddir:-$(dirname "${BASH_SOURCE[0]}")/../..}" && pwd)
 MKFS=${MKFS:-$builddir/mkfs.poolfs}
 MOUNT=${MOUNT:-$builddir/mount.poolfs}
 UMOUNT=${UMOUNT:-$builddir/umount.fuse.poolfs}

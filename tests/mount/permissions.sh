@@ -79,9 +79,9 @@ setcap cap_net_bind_service=ep cap && chmod 755 cap && touch cap && cat cap >/de
 has_cap cap || fail "chmod, touch or read removed the capability"
 
 # -- all of it is still so after a remount
-ls -lR --time-style=full-iso . | grep -v '^total' >"$work/before"
+find . -printf '%p %M %n %U:%G %s %T+ %C+ %i\n' | sort >"$work/before"
 cd / && pool_umount && pool_mount && cd "$mnt" || exit 99
-ls -lR --time-style=full-iso . | grep -v '^total' >"$work/after"
+find . -printf '%p %M %n %U:%G %s %T+ %C+ %i\n' | sort >"$work/after"
 diff "$work/before" "$work/after" || fail "modes, owners or times differ after a remount"
 has_cap cap || fail "the capability is gone after a remount"
 cd / && pool_umount && pool_check
