@@ -37,7 +37,8 @@ sim_tests = \
 	tests/sim/test_bitflip \
 	tests/sim/test_crash \
 	tests/sim/test_crash_bites \
-	tests/sim/test_faults
+	tests/sim/test_faults \
+	tests/sim/test_parallel
 
 cli_tests = \
 	tests/cli/dump.sh \

@@ -34,7 +34,11 @@ struct pf_pool {
 	struct pf_space *space;
 	struct pf_tree *tree;
 	bool read_only;
-	bool data_csum; /* feature, asked often */
+	/* of the superblock, never changing while the pool is open (an upgrade has it alone) */
+	bool data_csum, reclaim; /* features */
+	unsigned placement;      /* enum pf_placement */
+	uint64_t hash_seed;
+	uint64_t node_reserve; /* blocks of the metadata members' shares that only checkpoints and deletions may use */
 	bool was_clean; /* when it was opened */
 	atomic_int failed;       /* 0 or the first error that no checkpoint can get over */
 

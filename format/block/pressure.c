@@ -20,11 +20,7 @@ int pf_slow_down(struct pf_pool *pool)
 
 static bool has_room(struct pf_pool *pool, enum pf_growth growth)
 {
-	uint64_t reserve = 0;
-	for (unsigned i = 0; i < pool->super.nr_meta; i++)
-		reserve += pf_space_reserve_of(pool->super.members[pool->super.meta_members[i]].share_blocks);
-	if (growth == PF_OVERWRITES)
-		reserve /= 2;
+	uint64_t reserve = growth == PF_OVERWRITES ? pool->node_reserve / 2 : pool->node_reserve;
 	/* what is dirty or staged has its blocks still to get; its old ones come back only later */
 	uint64_t nodes = pf_tree_dirty(pool->tree) + atomic_load(&pool->staged_blocks) / STAGED_PER_NODE + MARGIN_NODES;
 	return pf_space_node_room(pool->space) >= reserve + nodes * PF_NODE_BLOCKS;

@@ -30,7 +30,7 @@ static void unalloc(struct pf_pool *pool, const struct pf_piece *piece)
 /* Stripes rotate over the members by 1 MiB of the file; placement 'file' stays where the file is. */
 static int preferred_member(struct pf_pool *pool, const struct pf_write *w, uint64_t block)
 {
-	if (pool->super.placement == PF_PLACE_STRIPE)
+	if (pool->placement == PF_PLACE_STRIPE)
 		return (int)((block / PF_MAX_EXTENT_BLOCKS + w->data_id) % pool->set->nr);
 	return w->place->member;
 }
@@ -47,7 +47,7 @@ static int place_range(struct pf_pool *pool, struct pf_write *w, uint64_t start,
 			.member = preferred_member(pool, w, start),
 			.reserved = true,
 		};
-		if (pool->super.placement == PF_PLACE_STRIPE) {
+		if (pool->placement == PF_PLACE_STRIPE) {
 			unsigned unit = PF_MAX_EXTENT_BLOCKS - (unsigned)(start % PF_MAX_EXTENT_BLOCKS);
 			req.nr = nr < unit ? nr : unit;
 			if (goal && (int)pf_addr_member(goal) != req.member)

@@ -31,7 +31,7 @@ static int read_entry(struct pf_pool *pool, uint64_t dir, uint64_t cookie, struc
 	int len = pf_tree_get(pool->tree, e->key, e->bytes, sizeof(e->bytes));
 	int err = len < 0 ? len : pf_name_item_unpack(e->bytes, (unsigned)len, &e->item);
 	if (!err)
-		e->base = pf_hash64(pool->super.hash_seed, e->item.name, e->item.name_len) >> 8;
+		e->base = pf_hash64(pool->hash_seed, e->item.name, e->item.name_len) >> 8;
 	return err;
 }
 
@@ -262,6 +262,6 @@ int pf_repair_reconnect(struct pf_pool *pool, uint64_t ino)
 		.name = name,
 		.name_len = (unsigned)len,
 	};
-	e.base = pf_hash64(pool->super.hash_seed, name, (size_t)len) >> 8;
+	e.base = pf_hash64(pool->hash_seed, name, (size_t)len) >> 8;
 	return add_name(pool, dir, &e, &inode);
 }

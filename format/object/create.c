@@ -64,7 +64,7 @@ static void enter_creation(struct pf_txn *txn, struct pf_pool *pool, struct crea
 	pf_inode_store(txn, c->dir);
 }
 
-/* names_lock is held. */
+/* names_lock and the directory's lock are held. */
 static int create_locked(struct pf_pool *pool, struct creation *c, struct pf_attr *attr)
 {
 	int err = 0;
@@ -84,7 +84,6 @@ static int create_locked(struct pf_pool *pool, struct creation *c, struct pf_att
 		return err;
 	struct pf_txn txn;
 	pf_txn_init(&txn, pool->tree);
-	pthread_rwlock_wrlock(&c->dir->lock);
 	err = pf_inode_ref(pool, c->inode);
 	if (!err) {
 		want_creation(&txn, c);
@@ -93,12 +92,13 @@ static int create_locked(struct pf_pool *pool, struct creation *c, struct pf_att
 	if (!err)
 		enter_creation(&txn, pool, c);
 	pf_txn_end(&txn);
-	pthread_rwlock_unlock(&c->dir->lock);
 	if (err) {
 		pf_inode_abort(pool, c->inode);
 		return err;
 	}
+	pthread_rwlock_rdlock(&c->inode->lock);
 	pf_inode_attr(c->inode, attr);
+	pthread_rwlock_unlock(&c->inode->lock);
 	pf_inode_put(pool, c->inode);
 	return 0;
 }
@@ -114,10 +114,12 @@ static int create(struct pf_pool *pool, uint64_t parent, struct creation *c, str
 	err = pf_dir_get(pool, parent, &c->dir);
 	if (!err) {
 		struct timespec now = pf_inode_now(pool);
+		pthread_rwlock_wrlock(&c->dir->lock);
 		inherit(c->dir, cred, &c->item);
 		c->item.parent = parent;
 		c->item.atime = c->item.mtime = c->item.ctime = c->item.btime = now;
 		err = create_locked(pool, c, attr);
+		pthread_rwlock_unlock(&c->dir->lock);
 		pf_inode_put(pool, c->dir);
 	}
 	pthread_mutex_unlock(&pool->names_lock);

@@ -58,7 +58,7 @@ static int fill_some(struct pf_pool *pool, struct pf_inode *inode, uint64_t star
 		.member = inode->place.member >= 0 ? inode->place.member : member,
 		.reserved = true,
 	};
-	if (pool->super.placement == PF_PLACE_STRIPE) {
+	if (pool->placement == PF_PLACE_STRIPE) {
 		uint64_t unit = PF_MAX_EXTENT_BLOCKS - start % PF_MAX_EXTENT_BLOCKS;
 		req.nr = req.nr < unit ? req.nr : unit;
 		req.member = (int)((start / PF_MAX_EXTENT_BLOCKS + inode->item.data_id) % pool->set->nr);

@@ -102,6 +102,7 @@ static struct pf_inode *inode_alloc(uint64_t ino, const struct pf_inode_item *it
 		return NULL;
 	pthread_rwlock_init(&inode->lock, NULL);
 	inode->ino = ino;
+	inode->type = item->mode & 0170000;
 	inode->item = *item;
 	inode->tree_size = item->size;
 	inode->place.member = -1;
@@ -393,6 +394,14 @@ void pf_inode_attr(const struct pf_inode *inode, struct pf_attr *attr)
 		.btime = i->btime,
 		.has_xattr = i->flags & PF_INODE_HAS_XATTR,
 	};
+}
+
+struct pf_inode_item pf_inode_look(struct pf_inode *inode)
+{
+	pthread_rwlock_rdlock(&inode->lock);
+	struct pf_inode_item item = inode->item;
+	pthread_rwlock_unlock(&inode->lock);
+	return item;
 }
 
 struct timespec pf_inode_now(struct pf_pool *pool)

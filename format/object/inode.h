@@ -30,6 +30,7 @@ enum pf_known { PF_UNKNOWN, PF_ABSENT, PF_PRESENT };
 
 struct pf_inode {
 	uint64_t ino;
+	uint32_t type; /* S_IFMT bits, never changing: may be read without the lock */
 	pthread_rwlock_t lock;
 	struct pf_inode_item item;
 	uint64_t tree_size;
@@ -79,15 +80,22 @@ void pf_inode_want(struct pf_txn *txn, uint64_t ino);
 /* Caller holds the lock (shared is enough). */
 void pf_inode_attr(const struct pf_inode *inode, struct pf_attr *attr);
 
+/* A copy of the item, taken under the lock. */
+struct pf_inode_item pf_inode_look(struct pf_inode *inode);
+
 struct timespec pf_inode_now(struct pf_pool *pool);
 
 static inline bool pf_inode_is_dir(const struct pf_inode *inode)
 {
-	return (inode->item.mode & 0170000) == 0040000;
+	return inode->type == 0040000;
+}
+static inline bool pf_inode_is_symlink(const struct pf_inode *inode)
+{
+	return inode->type == 0120000;
 }
 static inline bool pf_inode_is_file(const struct pf_inode *inode)
 {
-	return (inode->item.mode & 0170000) == 0100000;
+	return inode->type == 0100000;
 }
 
 #endif

@@ -11,8 +11,8 @@ int pf_dir_get(struct pf_pool *pool, uint64_t ino, struct pf_inode **out)
 	int err = pf_inode_get(pool, ino, out);
 	if (err)
 		return err;
-	/* type and links of a directory change under names_lock only */
-	err = !pf_inode_is_dir(*out) ? -ENOTDIR : !(*out)->item.nlink ? -ENOENT : 0;
+	/* the links of a directory change under names_lock only: they stay as they are now */
+	err = !pf_inode_is_dir(*out) ? -ENOTDIR : !pf_inode_look(*out).nlink ? -ENOENT : 0;
 	if (err) {
 		pf_inode_put(pool, *out);
 		*out = NULL;
@@ -81,10 +81,8 @@ static int lookup_dots(struct pf_pool *pool, uint64_t parent, size_t len, struct
 		int err = pf_inode_get(pool, parent, &inode);
 		if (err)
 			return err;
-		pthread_rwlock_rdlock(&inode->lock);
-		ino = inode->item.parent;
+		ino = pf_inode_look(inode).parent;
 		err = pf_inode_is_dir(inode) ? 0 : -ENOTDIR;
-		pthread_rwlock_unlock(&inode->lock);
 		pf_inode_put(pool, inode);
 		if (err)
 			return err;
@@ -145,8 +143,8 @@ int pf_readlink(struct pf_pool *pool, uint64_t ino, char *buf, size_t cap)
 	int err = pf_inode_get(pool, ino, &inode);
 	if (err)
 		return err;
-	bool is_link = (inode->item.mode & 0170000) == 0120000;
-	size_t len = (size_t)inode->item.size;
+	bool is_link = pf_inode_is_symlink(inode);
+	size_t len = (size_t)pf_inode_look(inode).size;
 	pf_inode_put(pool, inode);
 	if (!is_link)
 		return -EINVAL;
@@ -207,11 +205,11 @@ static int copy_entries(struct pf_pool *pool, uint64_t dir, uint64_t from, struc
 	return err;
 }
 
-static bool emit_dots(const struct pf_inode *dir, uint64_t cookie, pf_dirent_fn *fn, void *arg)
+static bool emit_dots(uint64_t ino, uint64_t parent, uint64_t cookie, pf_dirent_fn *fn, void *arg)
 {
 	const struct pf_dirent dots[2] = {
-		{ ".", 1, dir->ino, 1, 4 },
-		{ "..", 2, dir->item.parent, 2, 4 },
+		{ ".", 1, ino, 1, 4 },
+		{ "..", 2, parent, 2, 4 },
 	};
 	for (uint64_t i = cookie; i < 2; i++) {
 		if (!fn(arg, &dots[i]))
@@ -229,7 +227,8 @@ int pf_readdir(struct pf_pool *pool, uint64_t dir_ino, uint64_t cookie, pf_diren
 	struct copied batch[READDIR_BATCH];
 	unsigned nr = READDIR_BATCH;
 	err = pf_inode_is_dir(dir) ? 0 : -ENOTDIR;
-	bool room = !err && dir->item.nlink && emit_dots(dir, cookie, fn, arg);
+	struct pf_inode_item item = pf_inode_look(dir);
+	bool room = !err && item.nlink && emit_dots(dir_ino, item.parent, cookie, fn, arg);
 	uint64_t next = cookie < PF_FIRST_COOKIE ? PF_FIRST_COOKIE : cookie + 1;
 	while (room && !err && nr == READDIR_BATCH) {
 		err = copy_entries(pool, dir_ino, next, batch, &nr);

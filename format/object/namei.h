@@ -2,6 +2,10 @@
  *
  * Purpose: what the operations on names share: directories that can be changed, links that go. Private to object/.
  *
+ * Invariants
+ *   I1  A name and the link count of what it names change in one transaction, with the directory that has the name.
+ *   I2  An inode that loses its last name gets an orphan item in that transaction (object/orphan.h I1).
+ *
  * Locks: names_lock. Uses: object/names, object/data, object/orphan.
  */
 #ifndef PF_OBJECT_NAMEI_H

@@ -79,7 +79,7 @@ static int probe(struct pf_view *v, uint64_t dir, uint64_t hash, const char *nam
 
 int pf_slot_find(struct pf_pool *pool, uint64_t dir, const char *name, size_t len, struct pf_slot *slot)
 {
-	uint64_t hash = pf_hash64(pool->super.hash_seed, name, len) >> 8;
+	uint64_t hash = pf_hash64(pool->hash_seed, name, len) >> 8;
 	struct pf_view v;
 	int err;
 	PF_VIEW(v, pool->tree, err)

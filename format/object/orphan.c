@@ -84,7 +84,7 @@ static int delete_inode(struct pf_pool *pool, struct pf_inode *inode)
 int pf_orphan_delete(struct pf_pool *pool, struct pf_inode *inode)
 {
 	int err = pf_slow_down(pool);
-	bool chunks = (inode->item.mode & 0170000) == 0120000 || inode->item.flags & PF_INODE_HAS_XATTR;
+	bool chunks = pf_inode_is_symlink(inode) || inode->item.flags & PF_INODE_HAS_XATTR;
 	while (!err && chunks) {
 		err = delete_chunks(pool, inode->ino);
 		chunks = err > 0;

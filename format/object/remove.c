@@ -7,6 +7,8 @@ static int remove_locked(struct pf_pool *pool, struct pf_inode *dir, struct pf_i
 {
 	bool is_dir = pf_inode_is_dir(inode);
 	struct pf_txn txn;
+	if (is_dir && inode->item.size)
+		return -ENOTEMPTY;
 	pf_txn_init(&txn, pool->tree);
 	pf_slot_want(&txn, dir->ino, slot);
 	pf_inode_want(&txn, dir->ino);
@@ -46,8 +48,6 @@ static int remove_name(struct pf_pool *pool, uint64_t parent, const char *name, 
 		err = pf_entry_get(pool, &slot, &inode);
 	if (!err && directory != pf_inode_is_dir(inode))
 		err = directory ? -ENOTDIR : -EISDIR;
-	if (!err && directory && inode->item.size)
-		err = -ENOTEMPTY;
 	if (!err) {
 		struct pf_inode *both[2] = { dir, inode };
 		pf_inode_lock_all(both, 2);

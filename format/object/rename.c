@@ -26,7 +26,7 @@ static int is_above(struct pf_pool *pool, uint64_t ino, uint64_t dir, bool *yes)
 		int err = pf_inode_get(pool, dir, &inode);
 		if (err)
 			return err;
-		dir = inode->item.parent;
+		dir = pf_inode_look(inode).parent;
 		pf_inode_put(pool, inode);
 	}
 	return 0;
@@ -63,12 +63,9 @@ static int check(struct pf_pool *pool, const struct side *from, const struct sid
 		err = check_cycle(pool, to, from);
 	if (err || !to->inode || flags & RENAME_EXCHANGE)
 		return err;
-	if (pf_inode_is_dir(to->inode)) {
-		if (!pf_inode_is_dir(from->inode))
-			return -EISDIR;
-		return to->inode->item.size && to->inode != from->inode ? -ENOTEMPTY : 0;
-	}
-	return pf_inode_is_dir(from->inode) && to->inode != from->inode ? -ENOTDIR : 0;
+	if (pf_inode_is_dir(from->inode) == pf_inode_is_dir(to->inode))
+		return 0;
+	return pf_inode_is_dir(to->inode) ? -EISDIR : -ENOTDIR;
 }
 
 static void want_all(struct pf_txn *txn, const struct side *from, const struct side *to)
@@ -119,6 +116,8 @@ static void move(struct pf_txn *txn, struct pf_pool *pool, struct side *from, st
 /* All locks are held. */
 static int rename_locked(struct pf_pool *pool, struct side *from, struct side *to, unsigned flags)
 {
+	if (to->inode && pf_inode_is_dir(to->inode) && to->inode->item.size && !(flags & RENAME_EXCHANGE))
+		return -ENOTEMPTY;
 	/* rule 6: the new name has the data that the file had before; likewise for an exchange */
 	int err = pf_stage_drain(pool, from->inode);
 	if (!err && flags & RENAME_EXCHANGE)

@@ -58,7 +58,7 @@ static int probe(struct pf_view *v, uint64_t ino, uint64_t hash, const char *nam
 static int find(struct pf_pool *pool, uint64_t ino, const char *name, struct found *f)
 {
 	size_t len = strlen(name);
-	uint64_t hash = pf_hash64(pool->super.hash_seed, name, len) >> 16;
+	uint64_t hash = pf_hash64(pool->hash_seed, name, len) >> 16;
 	struct pf_view v;
 	int err;
 	if (!len || len > PF_MAX_NAME_BYTES)

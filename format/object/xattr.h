@@ -2,6 +2,10 @@
  *
  * Purpose: what writing needs of extended attributes: the capability of a program goes when its file is changed.
  *
+ * Invariants
+ *   I1  After a write, truncation or change of owner the file has no security.capability.
+ *   I2  inode->capability is PF_ABSENT only when the attribute is known not to be there.
+ *
  * Locks: the inode lock, exclusively. Uses: object/inode.
  */
 #ifndef PF_OBJECT_XATTR_H

@@ -26,6 +26,11 @@ static void set_state(struct pf_pool *pool, const struct pf_pool_options *option
 	pool->super = *super;
 	pool->read_only = options->read_only;
 	pool->data_csum = pf_has(&super->features, PF_FEAT_DATA_CSUM);
+	pool->reclaim = pf_has(&super->features, PF_FEAT_RECLAIM);
+	pool->placement = super->placement;
+	pool->hash_seed = super->hash_seed;
+	for (unsigned i = 0; i < super->nr_meta; i++)
+		pool->node_reserve += pf_space_reserve_of(super->members[super->meta_members[i]].share_blocks);
 	pool->was_clean = super->flags & PF_SUPER_CLEAN;
 	pool->counters = super->counters;
 	atomic_store(&pool->next_id, super->counters.next_id);

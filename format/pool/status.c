@@ -38,7 +38,7 @@ void pf_pool_statfs(struct pf_pool *pool, struct pf_statfs *out)
 	out->total_blocks = s.data_area_blocks - s.share_blocks;
 	out->nr_inodes = c.nr_inodes;
 	uint64_t coming = s.pending_blocks, used;
-	if (pf_has(&pool->super.features, PF_FEAT_RECLAIM)) {
+	if (pool->reclaim) {
 		/* nodes live inside the share; what waits for the reaper or a checkpoint is as good as free */
 		used = c.data_blocks - c.orphan_blocks + s.reserved_blocks;
 		coming += c.orphan_blocks;
@@ -70,11 +70,11 @@ static void print_uuid(FILE *f, const uint8_t *u)
 		fprintf(f, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 }
 
-static void print_member(FILE *f, struct pf_pool *pool, unsigned id)
+static void print_member(FILE *f, struct pf_pool *pool, const struct pf_super *super, unsigned id)
 {
 	static const char *const kinds[] = { [PF_IO_FILE] = "image", [PF_IO_BLOCK_DEVICE] = "device", [PF_IO_MEMORY] = "memory" };
 	const struct pf_member *m = &pool->set->members[id];
-	const struct pf_member_row *row = &pool->super.members[id];
+	const struct pf_member_row *row = &super->members[id];
 	uint64_t free_blocks, pending;
 	pf_space_member_stats(pool->space, id, &free_blocks, &pending);
 	fprintf(f, "%s{\"id\":%u,\"path\":", id ? "," : "", id);
@@ -141,7 +141,7 @@ char *pf_pool_status_json(struct pf_pool *pool)
 		   ",\"members\":[",
 		tree.dirty_nodes, tree.clean_nodes, tree.hits, tree.misses);
 	for (unsigned i = 0; i < pool->set->nr; i++)
-		print_member(f, pool, i);
+		print_member(f, pool, &super, i);
 	fprintf(f, "]}");
 	return fclose(f) ? (free(text), NULL) : text;
 }
