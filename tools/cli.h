@@ -60,6 +60,9 @@ void cli_print_synopsis(FILE *out, const char *lead, const struct cli_program *p
 void cli_print_options(FILE *out, const struct cli_program *program);
 void cli_print_version(const char *name);
 
+/* How long to wait for the lock of a daemon that is just finishing: fusermount3 -u returns before it has. */
+enum { CLI_LOCK_WAIT_MS = 3000 };
+
 /* -- messages ------------------------------------------------------------------------------------------------------- */
 void cli_set_name(const char *name);
 void cli_message(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -31,7 +31,7 @@ static int judge(const struct upgrade *u, const struct members *m, const struct 
 {
 	struct pf_diag diag = { 0 };
 	struct pf_set *set;
-	int err = pf_set_open(members_paths(m), m->nr, 0, 0, env, &set, &diag);
+	int err = pf_set_open(members_paths(m), m->nr, 0, CLI_LOCK_WAIT_MS, env, &set, &diag);
 	if (err) {
 		cli_fail(&diag, m->paths[0], err);
 		return err;

@@ -249,7 +249,7 @@ static int is_clean(const struct members *m, const struct pf_env *env)
 {
 	struct pf_diag diag = { 0 };
 	struct pf_set *set;
-	int err = pf_set_open(members_paths(m), m->nr, PF_SET_REPAIR, 0, env, &set, &diag);
+	int err = pf_set_open(members_paths(m), m->nr, PF_SET_REPAIR, CLI_LOCK_WAIT_MS, env, &set, &diag);
 	if (err) {
 		/* Damage is for the check itself to report; all else ends here. */
 		if (pf_is_damage(err))

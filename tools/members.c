@@ -7,6 +7,7 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void members_free(struct members *m)
 {
@@ -111,7 +112,7 @@ static int complete(struct members *m, const struct pf_scan_entry *known, const 
 	}
 	if (!err)
 		err = take_found(m, found);
-	if (!err && m->nr < known[0].nr_members && list.nr_denied)
+	if (!err && m->nr < known[0].nr_members && list.nr_denied && geteuid() != 0)
 		cli_message("%u files or devices could not be read; as root more members may be found", list.nr_denied);
 	pf_scan_free(&list);
 	return err;
@@ -180,7 +181,8 @@ int members_open_ios(const struct members *m, const char *write_hint, const stru
 {
 	for (unsigned i = 0; i < m->nr; i++) {
 		struct pf_diag diag = { 0 };
-		int err = pf_io_open(m->paths[i], write_hint ? PF_IO_OPEN_WRITE : 0, 0, env, &ios[i], &diag);
+		int err = pf_io_open(m->paths[i], write_hint ? PF_IO_OPEN_WRITE : 0, CLI_LOCK_WAIT_MS, env, &ios[i],
+				     &diag);
 		if (!err)
 			continue;
 		fail_open(&diag, m->paths[i], err, write_hint);
@@ -194,8 +196,10 @@ int members_open_ios(const struct members *m, const char *write_hint, const stru
 int members_open_pool(const struct members *m, const struct pf_pool_options *options, const char *write_hint,
 		      const struct pf_env *env, struct pf_pool **out)
 {
+	struct pf_pool_options patient = *options;
 	struct pf_diag diag = { 0 };
-	int err = pf_pool_open(members_paths(m), m->nr, options, env, out, &diag);
+	patient.wait_ms = CLI_LOCK_WAIT_MS;
+	int err = pf_pool_open(members_paths(m), m->nr, &patient, env, out, &diag);
 	if (err)
 		fail_open(&diag, m->paths[0], err, write_hint);
 	return err;

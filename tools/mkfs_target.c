@@ -163,7 +163,7 @@ static int open_one(struct target *t, const struct pf_env *env)
 {
 	struct pf_diag diag = { 0 };
 	char user[PROBE_TEXT];
-	int err = pf_io_open(t->path, PF_IO_OPEN_WRITE, 0, env, &t->io, &diag);
+	int err = pf_io_open(t->path, PF_IO_OPEN_WRITE, CLI_LOCK_WAIT_MS, env, &t->io, &diag);
 	if (err == -PF_EMEMBER_BUSY)
 		cli_message("%s: in use: %s; nothing was changed. -f does not overwrite what is in use: release it "
 			    "first, or name another member", t->path,

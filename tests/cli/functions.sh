@@ -100,17 +100,26 @@ expect_sane() {
 	! grep -qE 'Sanitizer|runtime error|Assertion' "$work/.err" || fail "the program broke"
 }
 
-# refuses CODE TEXT COMMAND...: exits with CODE, says TEXT, changes no byte and makes no file in this directory.
-refuses() {
-	local code=$1 text=$2 before after
+# says CODE TEXT COMMAND...: exits with CODE and TEXT on standard error.
+says() {
+	local code=$1 text=$2
 	shift 2
-	before=$(fingerprint)
 	run "$@"
-	after=$(fingerprint)
 	expect_exit "$code"
 	expect_err "$text"
 	expect_sane
+}
+# unchanged FUNCTION...: runs it; no byte of a file in this directory may change, and none may appear.
+unchanged() {
+	local before after
+	before=$(fingerprint)
+	"$@"
+	after=$(fingerprint)
 	[ "$before" = "$after" ] || fail "a refused command changed something: $(diff <(echo "$before") <(echo "$after"))"
+}
+# refuses CODE TEXT COMMAND...: both.
+refuses() {
+	unchanged says "$@"
 }
 # Size and content of every file here (the helper's own begin with a dot).
 fingerprint() {
