@@ -64,6 +64,8 @@ struct pf_pool {
 	int (*make_room)(struct pf_pool *pool);
 	/* Installed by commit/: keeps the number of dirty nodes in bounds; may wait. No locks held. */
 	int (*throttle)(struct pf_pool *pool);
+	/* Asks for a checkpoint without waiting for it. */
+	void (*request)(struct pf_pool *pool);
 	/* A whole checkpoint. No tree lock held. */
 	int (*checkpoint)(struct pf_pool *pool);
 

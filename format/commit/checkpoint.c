@@ -293,6 +293,7 @@ int pf_commit_create(struct pf_pool *pool)
 	pool->make_room = make_room;
 	pool->throttle = throttle;
 	pool->checkpoint = checkpoint;
+	pool->request = pf_commit_request;
 	return 0;
 }
 

@@ -112,6 +112,8 @@ static int is_mapped(struct pf_pool *pool, uint64_t data_id, uint64_t start, uin
 
 static int promise_fresh(struct pf_pool *pool, uint64_t nr)
 {
+	if (pf_space_wants_commit(pool->space))
+		pool->request(pool);
 	int err = pf_node_gate(pool, PF_GROWS);
 	return err ? err : pf_space_reserve(pool->space, PF_USE_DATA, nr);
 }

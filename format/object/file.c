@@ -224,8 +224,9 @@ int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const v
 		return err;
 	if (off_bytes > (uint64_t)PF_MAX_FILE_BYTES || len_bytes > (uint64_t)PF_MAX_FILE_BYTES - off_bytes)
 		return -EFBIG;
-	pf_stage_balance(pool);
-	err = pf_inode_get(pool, ino, &inode);
+	err = pf_stage_balance(pool);
+	if (!err)
+		err = pf_inode_get(pool, ino, &inode);
 	if (err)
 		return err;
 	size_t done = 0;

@@ -255,11 +255,11 @@ int pf_stage_drain_all(struct pf_pool *pool)
 	return first_err;
 }
 
-void pf_stage_balance(struct pf_pool *pool)
+int pf_stage_balance(struct pf_pool *pool)
 {
 	struct pf_inode *inode;
-	while (atomic_load(&pool->staged_blocks) > pool->staged_limit && (inode = next_staged(pool))) {
-		if (drain_one(pool, inode))
-			break;
-	}
+	int err = 0;
+	while (!err && atomic_load(&pool->staged_blocks) > pool->staged_limit && (inode = next_staged(pool)))
+		err = drain_one(pool, inode);
+	return atomic_load(&pool->staged_blocks) > 2 * pool->staged_limit ? err : 0;
 }

@@ -150,6 +150,18 @@ void pf_space_stats(struct pf_space *space, struct pf_space_stats *out)
 	pthread_mutex_unlock(&space->lock);
 }
 
+bool pf_space_wants_commit(struct pf_space *space)
+{
+	uint64_t free_blocks = 0, waiting = 0;
+	pthread_mutex_lock(&space->lock);
+	for (unsigned i = 0; i < space->nr; i++) {
+		free_blocks += space->members[i].free_blocks;
+		waiting += space->members[i].open.freed.blocks;
+	}
+	pthread_mutex_unlock(&space->lock);
+	return waiting > free_blocks / 4;
+}
+
 void pf_space_member_stats(struct pf_space *space, unsigned member, uint64_t *free_blocks, uint64_t *pending_blocks)
 {
 	pthread_mutex_lock(&space->lock);

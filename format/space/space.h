@@ -113,6 +113,8 @@ void pf_space_stats(struct pf_space *space, struct pf_space_stats *out);
 void pf_space_member_stats(struct pf_space *space, unsigned member, uint64_t *free_blocks, uint64_t *pending_blocks);
 /* Blocks that nodes could take now on the metadata members, beyond what is promised to data. */
 uint64_t pf_space_node_room(struct pf_space *space);
+/* More than a quarter of what is free waits for a checkpoint (design rule 16). */
+bool pf_space_wants_commit(struct pf_space *space);
 /* The part of the share that only checkpoints and deletions may use. */
 static inline uint64_t pf_space_reserve_of(uint64_t share_blocks)
 {
