@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -67,6 +68,16 @@ static uint64_t start_time(void)
 	}
 	fclose(f);
 	return ticks;
+}
+
+/* Memory is made free by writing through us: we must not wait for that when we need some, nor be slowed down with those whose
+ * pages we write. Threads that start later inherit it. Only root may ask. */
+static void become_flusher(void)
+{
+#ifdef PR_SET_IO_FLUSHER
+	if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) < 0)
+		log_line(PF_LOG_DEBUG, "PR_SET_IO_FLUSHER: %s", strerror(errno));
+#endif
 }
 
 /* -- start --------------------------------------------------------------------------------------------------------------- */
@@ -200,6 +211,7 @@ int daemon_run(const struct options *opt, const struct spec *spec, int report_fd
 	struct daemon d = { .opt = opt, .signal_fd = -1 };
 	d.fs.max_background = opt->max_background ? opt->max_background : 64;
 	d.fs.start_time = start_time();
+	become_flusher();
 	if ((!opt->name_space && session_prepare(&d.session, opt)) || open_pool(&d, spec, &env))
 		return EXIT_MOUNT;
 	pthread_mutex_init(&d.fs.status_lock, NULL);

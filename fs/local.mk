@@ -6,6 +6,7 @@ FS_LIBS = $(ENGINE_LIBS) $(FUSE_LIBS)
 fs_shared = \
 	fs/log.c fs/log.h \
 	fs/mountinfo.c fs/mountinfo.h \
+	fs/namespace.c fs/namespace.h \
 	fs/spawn.c fs/spawn.h \
 	fs/spec.c fs/spec.h \
 	fs/unmount.c fs/unmount.h \

@@ -59,6 +59,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	struct fs *fs = userdata;
 	fs->no_open = conn->capable & FUSE_CAP_NO_OPEN_SUPPORT;
 	fs->no_opendir = conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT;
+	if (conn->max_write > TRANSPORT_MAX_PAYLOAD)
+		conn->max_write = TRANSPORT_MAX_PAYLOAD;
 	conn->max_background = fs->max_background;
 	conn->congestion_threshold = fs->max_background * 3 / 4;
 

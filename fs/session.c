@@ -3,12 +3,12 @@
 
 #include "log.h"
 #include "mountinfo.h"
+#include "namespace.h"
 #include "unmount.h"
 #include "utab.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -50,26 +50,6 @@ int session_prepare(struct session *s, const struct options *opt)
 		return -ENOTDIR;
 	}
 	return 0;
-}
-
-/* @name: a process, or the file of a namespace. */
-static int enter_namespace(const char *name)
-{
-	char path[64];
-	if (strspn(name, "0123456789") == strlen(name) && strlen(name) < 16) {
-		snprintf(path, sizeof(path), "/proc/%s/ns/mnt", name);
-		name = path;
-	}
-	int fd = open(name, O_RDONLY | O_CLOEXEC);
-	int err = fd < 0 ? -errno : 0;
-	/* a mount namespace can only be changed by who shares its root and working directory with no other thread */
-	if (!err && (unshare(CLONE_FS) < 0 || setns(fd, CLONE_NEWNS) < 0))
-		err = -errno;
-	if (fd >= 0)
-		close(fd);
-	if (err)
-		say("cannot enter the mount namespace '%s': %s", name, strerror(-err));
-	return err;
 }
 
 /* -- mounting -------------------------------------------------------------------------------------------------------------- */
@@ -128,7 +108,7 @@ int session_mount(struct session *s, const struct options *opt, bool read_only, 
 {
 	char *list = NULL;
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-	int err = opt->name_space ? enter_namespace(opt->name_space) : 0;
+	int err = opt->name_space ? namespace_enter(opt->name_space) : 0;
 	if (!err && opt->name_space)
 		err = session_prepare(s, opt);
 	if (err)

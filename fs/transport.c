@@ -19,14 +19,14 @@
 #include <unistd.h>
 
 #define PAGE ((size_t)4096)
-#define MAX_PAYLOAD ((size_t)1 << 20)
 #define WRITE_HEADER (sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
 /* in front of the page where payloads begin: the header of a WRITE */
-#define REQUEST_CAP (WRITE_HEADER + MAX_PAYLOAD + PAGE)
-#define REQUEST_MAP (PAGE + MAX_PAYLOAD + 2 * PAGE)
-#define SCRATCH_CAP (MAX_PAYLOAD + 4 * PAGE)
+#define REQUEST_CAP (WRITE_HEADER + TRANSPORT_MAX_PAYLOAD + PAGE)
+#define REQUEST_MAP (PAGE + TRANSPORT_MAX_PAYLOAD + 2 * PAGE)
+#define SCRATCH_CAP (TRANSPORT_MAX_PAYLOAD + 4 * PAGE)
 
-#define NR_SPARE 14
+/* Workers that may wait for a disk at the same time. As many fsyncs become one commit. */
+#define NR_SPARE 30
 #define NR_OPCODES 64
 #define SLOW_NS 50000
 

@@ -26,6 +26,8 @@
 
 struct transport;
 
+#define TRANSPORT_MAX_PAYLOAD ((size_t)1 << 20) /* of one READ or WRITE; what INIT may agree on */
+
 /* Requests that libfuse cannot decode. Returns true when it has answered @in. */
 typedef bool transport_raw_fn(void *arg, const struct fuse_in_header *in);
 

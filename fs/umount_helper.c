@@ -7,6 +7,7 @@
 #include "daemonize.h"
 #include "log.h"
 #include "mountinfo.h"
+#include "namespace.h"
 #include "spec.h"
 #include "unmount.h"
 #include "utab.h"
@@ -25,16 +26,18 @@
 
 struct request {
 	const char *dir;
+	const char *name_space;
 	bool lazy, force, read_only;
 };
 
 static const char usage[] =
-	"Usage: umount.fuse.poolfs [-flnrv] DIR\n"
+	"Usage: umount.fuse.poolfs [-flnrv] [-N NAMESPACE] [-t TYPE] DIR\n"
 	"Unmounts the pool on DIR and waits until it is clean on its members. Called by umount(8).\n"
 	"  -f  unmount although not everything could be written\n"
 	"  -l  take it out of the tree now, wait for nothing\n"
 	"  -r  make it read-only if it cannot be unmounted\n"
-	"  -n, -v, -N NAMESPACE, -t TYPE  accepted, change nothing\n";
+	"  -N  in the mount namespace of this process or file\n"
+	"  -n, -v, -t TYPE  accepted, change nothing\n";
 
 /* True when @pid is still the process that started at @start_time. */
 static bool is_process(uint32_t pid, uint64_t start_time)
@@ -148,6 +151,8 @@ static int run(const struct request *r)
 {
 	char path[PATH_MAX];
 	struct mountinfo mi;
+	if (r->name_space && namespace_enter(r->name_space))
+		return EXIT_SYSTEM;
 	int err = mountinfo_canonical(r->dir, path);
 	if (!err)
 		err = mountinfo_find(path, &mi);
@@ -165,7 +170,7 @@ static int run(const struct request *r)
 	}
 	if (!err)
 		err = unmount(r, path);
-	if (!err && !is_mounted(path, &mi))
+	if (!err && !r->name_space && !is_mounted(path, &mi))
 		utab_remove(path);
 	if (!err && !r->lazy && !is_mounted(path, &mi))
 		wait_for_end(daemon, mi.source);
@@ -192,9 +197,11 @@ int main(int argc, char **argv)
 		case 'r':
 			r.read_only = true;
 			break;
+		case 'N':
+			r.name_space = optarg;
+			break;
 		case 'n':
 		case 'v':
-		case 'N':
 		case 't':
 			break;
 		case 'h':

@@ -104,6 +104,30 @@ with open('s', 'rb') as a, open('copy', 'rb') as b:
 m.close()
 os.close(fd)
 
+# many that ask at the same time, each over pages of his own that are not written yet
+import threading
+def seeker(i):
+    mine = new(f'seek{i}')
+    for k in range(20):
+        os.ftruncate(mine, 0)
+        os.ftruncate(mine, 1 << 20)
+        os.pwrite(mine, b'here', 500000 + k)
+        check('one of many', os.lseek(mine, 0, os.SEEK_DATA) == 499712)
+    os.close(mine)
+threads = [threading.Thread(target=seeker, args=(i,)) for i in range(48)]
+for t in threads: t.start()
+for t in threads: t.join()
+
+# direct writes tell the time
+fd = new('time', bytes(4096)); os.fsync(fd)
+before = os.fstat(fd).st_mtime_ns
+import time
+time.sleep(0.05)
+direct = os.open('time', os.O_WRONLY | os.O_DIRECT)
+os.pwrite(direct, mmap.mmap(-1, 4096), 0)
+check('mtime after a direct write', os.fstat(fd).st_mtime_ns > before)
+os.close(direct); os.close(fd)
+
 # copy_file_range within the mount
 src, dst = new('src', os.urandom(3 << 20)), new('dst', b'before' * 1000)
 n = 0

@@ -33,7 +33,9 @@ cmp "$work/data" "$mnt/open" || fail "what was written before SIGTERM is lost"
 
 # -- SIGKILL: what was synced is there; the dead mount is in nobody's way
 pid=$(daemon_pid "$mnt")
-cp "$work/data" "$mnt/synced" && sync "$mnt/synced"
+cp "$work/data" "$mnt/synced" && touch -d 2001-02-03T04:05:06.789 "$mnt/synced" && sync "$mnt/synced"
+printf written >"$mnt/time" && sync "$mnt/time"
+time=$(stat -c %y "$mnt/time")
 mkdir "$mnt/later" && cp "$work/data" "$mnt/later/"
 kill -9 "$pid"
 wait_gone "$pid" || die "SIGKILL?"
@@ -42,6 +44,8 @@ grep -q "not connected" "$work/err" || fail "the dead mount says: $(cat "$work/e
 pool_mount
 equal "mounts on $mnt" 1 "$(grep -c " $mnt " /proc/self/mountinfo)"
 cmp "$work/data" "$mnt/synced" || fail "synced data is lost after SIGKILL"
+equal "time that was set, synced" 2001-02-03T04:05:06.789 "$(date -r "$mnt/synced" +%FT%T.%3N)"
+equal "time of a write, synced" "$time" "$(stat -c %y "$mnt/time")"
 ls -lR "$mnt" >/dev/null || fail "cannot list after SIGKILL"
 pool_umount
 pool_check

@@ -108,7 +108,8 @@ quiet "$MOUNT" "$spec" "$mnt" -N "$other"
 mountpoint -q "$mnt" && fail "-N mounted here too"
 grep -q " $mnt " "/proc/$other/mountinfo" || fail "-N mounted nothing there"
 equal "data over there" "$sum" "$(nsenter -t $other -m sha256sum "$mnt/data" | sed "s|$mnt/data|-|")"
-quiet nsenter -t $other -m "$UMOUNT" "$mnt"
+quiet "$UMOUNT" -N "$other" "$mnt"
+grep -q " $mnt " "/proc/$other/mountinfo" && fail "umount -N left it"
 kill $other
 clean "umount in another namespace"
 finish
