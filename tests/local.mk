@@ -63,6 +63,7 @@ mount_tests = \
 	tests/mount/acl.sh \
 	tests/mount/basic.sh \
 	tests/mount/control.sh \
+	tests/mount/devices.sh \
 	tests/mount/holes.sh \
 	tests/mount/kill.sh \
 	tests/mount/mount8.sh \
@@ -72,6 +73,7 @@ mount_tests = \
 	tests/mount/rename.sh \
 	tests/mount/space.sh \
 	tests/mount/user.sh \
+	tests/mount/versions.sh \
 	tests/mount/xattr.sh
 
 # What tests share: the disk in memory, the model.
