@@ -70,6 +70,40 @@ START_TEST(orphans_are_clean)
 }
 END_TEST
 
+/* Cut to nothing, a file's data goes on under another number. */
+START_TEST(rewritten_files_are_clean)
+{
+	char why[1200] = "";
+	uint64_t files[] = { in.deep, in.big, in.file };
+	ck_assert_msg(!simpool_open(sp, false, why, sizeof(why)), "open: %s", why);
+	for (unsigned i = 0; i < 3; i++) {
+		ck_ok(truncate_to(files[i], 0));
+		put_pattern(files[i], 0, 20000);
+	}
+	ck_assert_msg(!simpool_close(sp, why, sizeof(why)), "close: %s", why);
+	ck_ids(fsck(false), "");
+}
+END_TEST
+
+/* Its table root is longer than a block. */
+START_TEST(huge_member_is_clean)
+{
+	char why[1200] = "";
+	setup_with(PF_VERSION_DEFAULT, 1, UINT64_C(2) << 40);
+	put_pattern(make_file(PF_ROOT_INO, "file"), 0, MIB);
+	ck_assert_msg(!simpool_close(sp, why, sizeof(why)), "close: %s", why);
+	ck_ids(fsck(false), "");
+	struct poke *p = poke_open(sp->world);
+	const struct pf_geometry *geo = poke_geo(p, 0);
+	ck_assert_uint_gt(geo->root_blocks, 1);
+	uint64_t at = geo->root_block + poke_super(p)->members[0].root_slot * geo->root_blocks + 1;
+	poke_flip(p, pf_addr_make(0, at), 3000, 1);
+	free(p);
+	ck_repaired("PF0302");
+	teardown_world();
+}
+END_TEST
+
 static bool stop_at_once(void *arg, const char *pass, uint64_t done, uint64_t total)
 {
 	(void)pass;
@@ -115,11 +149,13 @@ int main(void)
 	tcase_add_loop_test(t, fresh_pool_is_clean, 0, 2 * PF_VERSION_NEWEST);
 	tcase_add_loop_test(t, populated_pool_is_clean, 0, 3 * PF_VERSION_NEWEST);
 	tcase_add_loop_test(t, deleted_data_is_clean, 0, PF_VERSION_NEWEST);
+	tcase_add_test(t, huge_member_is_clean);
 	suite_add_tcase(s, t);
 	t = tcase_create("populated");
 	tcase_add_checked_fixture(t, setup_populated, teardown_world);
 	tcase_add_test(t, looking_changes_nothing);
 	tcase_add_test(t, orphans_are_clean);
+	tcase_add_test(t, rewritten_files_are_clean);
 	tcase_add_test(t, progress_can_stop_it);
 	tcase_add_test(t, missing_member_is_an_error);
 	suite_add_tcase(s, t);

@@ -456,6 +456,46 @@ START_TEST(ranges_together_cover_data)
 }
 END_TEST
 
+/* More than fit into any table that is made at first. */
+START_TEST(hundreds)
+{
+	begin();
+	struct pf_key key = pf_key_make(PF_CLASS_DIR, in.sub, PF_TYPE_NAME, 0);
+	while (poke_next(p, PF_CLASS_DIR, &key) && pf_key_object(key) == in.sub) {
+		uint8_t bytes[512];
+		struct pf_name_item name;
+		int len = poke_get(p, key, bytes, sizeof(bytes));
+		ck_ok(pf_name_item_unpack(bytes, (unsigned)len, &name));
+		struct pf_inode_item item = inode_get(p, name.ino);
+		item.nlink += 3;
+		item.blocks += 4;
+		inode_put(p, name.ino, &item);
+		key.lo++;
+	}
+	end();
+	ck_repaired("PF0501 PF0503");
+}
+END_TEST
+
+/* A file in lost+found bears the name that another inode is to get. */
+START_TEST(name_in_lost_found_is_taken)
+{
+	char why[1200] = "", name[32];
+	ck_assert(!simpool_open(sp, false, why, sizeof(why)));
+	uint64_t lost = make_dir(PF_ROOT_INO, "lost+found");
+	snprintf(name, sizeof(name), "#%ju", (uintmax_t)in.big);
+	make_file(lost, name);
+	ck_assert(!simpool_close(sp, why, sizeof(why)));
+	begin();
+	remove_name(PF_ROOT_INO, in.big);
+	end();
+	ck_repaired("PF0414");
+	ck_assert(!simpool_open(sp, true, why, sizeof(why)));
+	strcat(name, "~");
+	ck_assert_uint_eq(look(lost, name), in.big);
+}
+END_TEST
+
 START_TEST(many_at_once)
 {
 	begin();
@@ -513,6 +553,8 @@ int main(void)
 	tcase_add_test(t, only_safe_repairs);
 	tcase_add_test(t, ranges_together_cover_data);
 	tcase_add_test(t, many_at_once);
+	tcase_add_test(t, hundreds);
+	tcase_add_test(t, name_in_lost_found_is_taken);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

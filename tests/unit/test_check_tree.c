@@ -39,6 +39,33 @@ START_TEST(super_damaged)
 }
 END_TEST
 
+/* A superblock that verifies, but is not this one's. */
+START_TEST(super_of_another)
+{
+	uint8_t bytes[PF_BLOCK_SIZE];
+	begin();
+	struct pf_super other = *poke_super(p);
+	other.generation -= 2;
+	for (unsigned m = 0; m < 2; m++)
+		other.members[m].root_generation = 1;
+	other.root.generation = 1;
+	memset(other.epochs, 0, sizeof(other.epochs));
+	uint64_t slot = other.generation % PF_SUPER_SLOTS;
+	unsigned id = 1;
+	if (_i == 0)
+		other.pool_uuid[3]++;
+	else if (_i == 1)
+		id = 0;
+	else
+		slot = (slot + 7) % PF_SUPER_SLOTS;
+	pf_super_pack(&other, id, bytes);
+	uint64_t block = pf_geometry_super_block(poke_geo(p, 1), 1, (unsigned)slot);
+	end();
+	simdisk_poke(simworld_disk(sp->world, 1), block * PF_BLOCK_SIZE, bytes, sizeof(bytes));
+	ck_repaired("PF0101");
+}
+END_TEST
+
 /* One ring of one member has nothing of the newest generation. */
 START_TEST(super_missing)
 {
@@ -299,6 +326,24 @@ START_TEST(extent_invalid)
 }
 END_TEST
 
+/* Checksums where the format has none. */
+START_TEST(extent_with_unknown_checksums)
+{
+	uint8_t bytes[PF_MAX_ITEM_BYTES];
+	struct le64 crc[2] = { { 0 } };
+	struct pf_extent extent;
+	setup_populated_version(4, 1);
+	begin();
+	extent_get(p, in.deep, 0, bytes, &extent);
+	extent.flags = 0;
+	extent.crc = crc;
+	extent_put(p, in.deep, 0, &extent);
+	end();
+	ck_left("PF0209");
+	teardown_world();
+}
+END_TEST
+
 /* One that begins inside another, with blocks that are free. */
 START_TEST(extent_overlap)
 {
@@ -371,12 +416,12 @@ START_TEST(block_twice)
 		extent_get(p, in.big, 256, bytes, &b);
 		b.addr[0] = shared;
 		extent_put(p, in.big, 256, &b);
-	} else {
-		a.addr[0] = poke_leaf(p, pf_key_inode(in.file));
+	} else { /* a node that was seen before the extent, and one that comes after it */
+		a.addr[0] = poke_leaf(p, _i == 1 ? pf_key_inode(in.file) : pf_key_extent(in.deep, 0));
 		a.nr = 1;
 		a.flags = PF_EXTENT_NO_CSUM;
 		a.crc = NULL;
-		extent_put(p, in.sparse, 1000, &a);
+		extent_put(p, _i == 1 ? in.sparse : in.file, 1000, &a);
 	}
 	end();
 	const struct found *f = fsck(false);
@@ -502,6 +547,7 @@ int main(void)
 		int loops;
 	} cases[] = {
 		{ "members", super_damaged, 8 },
+		{ "members", super_of_another, 3 },
 		{ "members", super_missing, 1 },
 		{ "members", super_differs, 1 },
 		{ "members", super_unreadable, 1 },
@@ -519,7 +565,7 @@ int main(void)
 		{ "tree", extent_overlap, 1 },
 		{ "tree", extent_beyond_end, 1 },
 		{ "tree", orphan_invalid, 4 },
-		{ "space", block_twice, 2 },
+		{ "space", block_twice, 3 },
 		{ "space", tables_damaged, 6 },
 		{ "space", block_free, 1 },
 		{ "space", block_leaked, 1 },
@@ -535,5 +581,8 @@ int main(void)
 		tcase_add_loop_test(t, cases[i].test, 0, cases[i].loops);
 		suite_add_tcase(s, t);
 	}
+	TCase *t = tcase_create("version 4");
+	tcase_add_test(t, extent_with_unknown_checksums);
+	suite_add_tcase(s, t);
 	return run_suite(s);
 }

@@ -284,6 +284,28 @@ START_TEST(metadata)
 }
 END_TEST
 
+/* A leaf that is read well once or twice, and then not: no extent of it goes by in silence. */
+START_TEST(leaf_that_goes_bad)
+{
+	struct poke *p = poke_open(sp->world);
+	pf_addr leaf = poke_leaf(p, pf_key_extent(in.big, 1024));
+	free(p);
+	struct sim_fault fault = {
+		.disk = disk_of(leaf),
+		.ops = SIM_READ,
+		.from_bytes = pf_addr_block(leaf) * PF_BLOCK_SIZE,
+		.to_bytes = (pf_addr_block(leaf) + 4) * PF_BLOCK_SIZE,
+		.skip = (uint64_t)_i,
+	};
+	simworld_add_fault(sp->world, &fault);
+	scrub();
+	ck_assert_uint_eq(result.nr_errors, 1);
+	ck_assert(!found.errors[0].is_data);
+	ck_assert_uint_eq(found.errors[0].member_off, pf_addr_block(leaf) * PF_BLOCK_SIZE);
+	ck_assert_int_eq(found.errors[0].err, -EIO);
+}
+END_TEST
+
 /* -- the rest ------------------------------------------------------------------------------------------------------------------ */
 START_TEST(progress_stops_it)
 {
@@ -402,6 +424,7 @@ int main(void)
 	tcase_add_test(t, unreadable_blocks);
 	tcase_add_test(t, whole_file);
 	tcase_add_loop_test(t, metadata, 0, 5);
+	tcase_add_loop_test(t, leaf_that_goes_bad, 0, 3);
 	tcase_add_test(t, progress_stops_it);
 	tcase_add_test(t, rate_is_kept);
 	tcase_add_test(t, fill_in_needs_writing);
