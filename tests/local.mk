@@ -43,6 +43,7 @@ sim_tests = \
 cli_tests = \
 	tests/cli/dump.sh \
 	tests/cli/fsck.sh \
+	tests/cli/golden.sh \
 	tests/cli/members_refuse.sh \
 	tests/cli/mkfs_device.sh \
 	tests/cli/mkfs_make.sh \
@@ -133,7 +134,14 @@ TESTS += $(unit_tests)
 endif
 check_PROGRAMS += $(sim_tests)
 # What the shell tests call: files in an unmounted pool, damage at a named place.
-check_PROGRAMS += tests/cli/fill tests/cli/poke
+check_PROGRAMS += tests/cli/fill tests/cli/poke tests/images/golden
+tests_images_golden_SOURCES = tests/images/golden.c
+EXTRA_DIST += tests/images/make_golden.sh \
+	tests/images/released/v1-a.img.xz tests/images/released/v1-b.img.xz \
+	tests/images/released/v2-a.img.xz tests/images/released/v2-b.img.xz \
+	tests/images/released/v3-a.img.xz tests/images/released/v3-b.img.xz \
+	tests/images/released/v4-a.img.xz tests/images/released/v4-b.img.xz \
+	tests/images/released/v5-a.img.xz tests/images/released/v5-b.img.xz
 EXTRA_DIST += tests/cli/functions.sh
 TESTS += $(sim_tests) $(cli_tests) $(lint_tests)
 EXTRA_DIST += $(cli_tests) $(lint_tests) $(mount_tests) tests/mount/functions.sh
@@ -141,11 +149,13 @@ EXTRA_DIST += $(cli_tests) $(lint_tests) $(mount_tests) tests/mount/functions.sh
 TEST_EXTENSIONS = .sh .py
 SH_LOG_COMPILER = bash
 PY_LOG_COMPILER = python3
-# Shell tests find the programs of this build first in PATH, and the sources at $top_srcdir.
+# Shell tests find the programs of this build first in PATH, and the sources at $top_srcdir. The time that 'check' gives a
+# test case is multiplied: sanitizers and busy machines are slow.
 AM_TESTS_ENVIRONMENT = \
 	top_srcdir='$(abs_top_srcdir)'; export top_srcdir; \
 	top_builddir='$(abs_top_builddir)'; export top_builddir; \
 	CC='$(CC)'; export CC; \
+	CK_TIMEOUT_MULTIPLIER="$${CK_TIMEOUT_MULTIPLIER-5}"; export CK_TIMEOUT_MULTIPLIER; \
 	PATH='$(abs_top_builddir)':"$$PATH"; export PATH;
 
 # -- more targets ---------------------------------------------------------------------------------------------------
@@ -165,7 +175,7 @@ check-mount:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(mount_tests)'
 
 check-valgrind:
-	CK_FORK=no VALGRIND=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)' \
+	CK_FORK=no CK_TIMEOUT_MULTIPLIER=50 VALGRIND=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)' \
 		LOG_COMPILER='valgrind -q --error-exitcode=99 --leak-check=full --suppressions=$(top_srcdir)/tests/valgrind.supp'
 
 # A build of its own under another set of flags, from a copy of the sources as they would be released: so that it works
