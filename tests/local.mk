@@ -113,6 +113,8 @@ tests_libtest_a_SOURCES = \
 	tests/sim/walk.h \
 	tests/sim/workload.c \
 	tests/sim/workload.h \
+	tests/unit/check_items.h \
+	tests/unit/check_util.h \
 	tests/unit/posix_util.h \
 	tests/unit/sample_super.h \
 	tests/unit/set_util.h \
@@ -176,7 +178,7 @@ check-mount:
 
 check-valgrind:
 	CK_FORK=no CK_TIMEOUT_MULTIPLIER=50 VALGRIND=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)' \
-		LOG_COMPILER='valgrind -q --error-exitcode=99 --leak-check=full --suppressions=$(top_srcdir)/tests/valgrind.supp'
+		LOG_COMPILER='valgrind -q --error-exitcode=99 --leak-check=full'
 
 # A build of its own under another set of flags, from a copy of the sources as they would be released: so that it works
 # from a configured source tree too.
