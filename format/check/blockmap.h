@@ -17,8 +17,8 @@ struct pf_blockmap;
 int pf_blockmap_create(const struct pf_set *set, struct pf_blockmap **out); /* -ENOMEM */
 void pf_blockmap_free(struct pf_blockmap *map);
 
-/* Marks a run that pf_set_addr_valid() accepts. Returns how many of its blocks were marked before (*first_twice is the first of
- * them), or -ENOMEM. */
+/* Marks a run that pf_set_addr_valid() accepts. Returns how many of its blocks were marked before (*first_twice is
+ * the first of them), or -ENOMEM. */
 int pf_blockmap_mark(struct pf_blockmap *map, pf_addr addr, unsigned nr_blocks, pf_addr *first_twice);
 
 /* PF_GROUP_BLOCKS bits, LSB first; NULL: nothing marked. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Purpose: lends the members to one set or pool after another. A set closes its members; what is lent stays open, and with it
- * the lock.
+ * Purpose: lends the members to one set or pool after another. A set closes its members; what is lent stays open, and
+ * with it the lock.
  *
  * Uses: member/io.
  *

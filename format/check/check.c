@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The order of things: look at everything; if something is to be repaired, repair it and look again. So the result says what is
- * true at the end, and a repair that brings another problem to light, or does not hold, shows. */
+ * The order of things: look at everything; if something is to be repaired, repair it and look again. So the result
+ * says what is true at the end, and a repair that brings another problem to light, or does not hold, shows. */
 #include "check/check.h"
 
 #include "check/borrow.h"
@@ -13,7 +13,7 @@
 
 #define MAX_ROUNDS 16u
 
-/* -- one look ------------------------------------------------------------------------------------------------------- */
+/* -- one look ---------------------------------------------------------------------------------------------------- */
 static void forget_round(struct pf_checker *c)
 {
 	pf_blockmap_free(c->map);
@@ -71,7 +71,7 @@ static int run_passes(struct pf_checker *c)
 	return err || !settled ? err : pf_check_counts(c);
 }
 
-/* -- repairing ------------------------------------------------------------------------------------------------------- */
+/* -- repairing --------------------------------------------------------------------------------------------------- */
 static int repair(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
 {
 	struct pf_pool_options options = { .no_recovery = true };
@@ -88,7 +88,8 @@ static int repair(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
 	err = pf_repair_pool(c, pool);
 	if (err) {
 		pf_pool_abandon(pool);
-		return pf_diag_set(c->diag, err, "the repair could not be finished: %s; check the members' disks and run fsck.poolfs again", pf_strerror(err));
+		return pf_diag_set(c->diag, err, "the repair stopped: %s; check the disks and run fsck.poolfs again",
+				   pf_strerror(err));
 	}
 	return pf_pool_close(pool);
 }
@@ -109,7 +110,7 @@ static int run_rounds(struct pf_checker *c, struct pf_io *const *ios, unsigned n
 	}
 }
 
-/* -- data ------------------------------------------------------------------------------------------------------------ */
+/* -- data -------------------------------------------------------------------------------------------------------- */
 static void data_error(void *arg, const struct pf_scrub_error *e)
 {
 	struct pf_checker *c = arg;
@@ -143,7 +144,7 @@ static int check_data(struct pf_checker *c, struct pf_io *const *ios, unsigned n
 	return err;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- */
+/* ---------------------------------------------------------------------------------------------------------------- */
 int pf_check(struct pf_io **ios, unsigned nr, const struct pf_check_options *options, const struct pf_env *env,
 	     const struct pf_check_sink *sink, struct pf_check_result *result, struct pf_diag *diag)
 {

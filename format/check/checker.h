@@ -3,9 +3,9 @@
  * Purpose: what the passes of fsck share (private to check/).
  *
  * Invariants
- *   I1  A pass only looks, reports and notes repairs; repair.c carries them out after the passes, in the order in which they
- *       were noted. Then everything is looked at again: what a repair uncovers is found, and a repair counts only when the
- *       problem is gone.
+ *   I1  A pass only looks, reports and notes repairs; repair.c carries them out after the passes, in the order in
+ *       which they were noted. Then everything is looked at again: what a repair uncovers is found, and a repair
+ *       counts only when the problem is gone.
  *   I2  A problem is reported once, however often it is found (seen).
  *   I3  Nothing is concluded from what was not seen while something could not be read (blocks_known, items_known).
  *
@@ -26,6 +26,11 @@ struct pf_check_range { /* PF_TYPE_ORPHAN_RANGE */
 	uint64_t number, data_id, ino, from_block, to_block;
 };
 
+struct pf_seen {
+	uint64_t hash; /* 0: free */
+	unsigned round;
+};
+
 struct pf_checker {
 	struct pf_set *set;
 	const struct pf_super *super; /* of the set: the winner */
@@ -38,10 +43,7 @@ struct pf_checker {
 
 	/* over all rounds */
 	unsigned round;
-	struct pf_seen {
-		uint64_t hash; /* 0: free */
-		unsigned round;
-	} *seen; /* hash table of the problems reported */
+	struct pf_seen *seen; /* hash table of the problems reported */
 	size_t nr_seen, cap_seen;
 	uint64_t salt; /* random: nobody can make two problems or names collide */
 
@@ -71,8 +73,8 @@ int pf_check_progress(struct pf_checker *c, const char *pass, uint64_t done, uin
 /* On a pool that was not unmounted: is this a slot that a crash may have left torn, or in one ring only? */
 static inline bool pf_check_slot_in_flight(const struct pf_super *super, unsigned slot)
 {
-	return !(super->flags & PF_SUPER_CLEAN) && (slot == super->generation % PF_SUPER_SLOTS ||
-						    slot == (super->generation + 1) % PF_SUPER_SLOTS);
+	return !(super->flags & PF_SUPER_CLEAN) &&
+	       (slot == super->generation % PF_SUPER_SLOTS || slot == (super->generation + 1) % PF_SUPER_SLOTS);
 }
 
 /* "member.img, block 123", for messages. */
@@ -84,15 +86,16 @@ struct pf_where pf_check_place(const struct pf_set *set, pf_addr addr);
 /* Reports a node that could not be read. 0 or -ENOMEM. */
 int pf_check_bad_node(struct pf_checker *c, const struct pf_walk_node *node, int err);
 
-/* The map that @group should have, as far as is known (PF_GROUP_BLOCKS bits). False: too little is known to replace it. */
+/* The map that @group should have, as far as is known (PF_GROUP_BLOCKS bits). False: too little is known to replace
+ * it. */
 bool pf_check_group_map(struct pf_checker *c, unsigned member, uint64_t group, uint8_t *used);
 
 /* The passes. 0, or what ends the whole check: -EINTR, -ENOMEM. */
-int pf_check_members(struct pf_checker *c); /* pass 1 */
-int pf_check_tree(struct pf_checker *c);    /* pass 2 */
-int pf_check_space(struct pf_checker *c);   /* pass 3 */
-int pf_check_names(struct pf_checker *c);   /* pass 4 */
+int pf_check_members(struct pf_checker *c);   /* pass 1 */
+int pf_check_tree(struct pf_checker *c);      /* pass 2 */
+int pf_check_space(struct pf_checker *c);     /* pass 3 */
+int pf_check_names(struct pf_checker *c);     /* pass 4 */
 int pf_check_connected(struct pf_checker *c); /* second half of pass 4 */
-int pf_check_counts(struct pf_checker *c);  /* pass 5 */
+int pf_check_counts(struct pf_checker *c);    /* pass 5 */
 
 #endif

@@ -3,7 +3,8 @@
  * Purpose: what fsck remembers of each inode between the passes: what the inode says, and what was seen to be so.
  *
  * Invariants
- *   I1  Sorted by number, because the walk shows them so. At most one for each inode item: memory is bounded by the pool.
+ *   I1  Sorted by number, because the walk shows them so. At most one for each inode item: memory is bounded by the
+ *       pool.
  *   I2  A directory has a second record; dirs[inode.dir] belongs to it.
  *   I3  After pf_inodes_seal() no inode is added, and data ids can be looked up.
  *
@@ -18,9 +19,10 @@
 
 #define PF_NO_DIR UINT32_MAX
 
-enum pf_inode_seen { /* pf_check_inode.seen */
-	PF_SEEN_ORPHAN = 1,    /* listed as unlinked */
-	PF_SEEN_INVALID = 2,   /* reported: its other fields are not compared */
+/* pf_check_inode.seen */
+enum pf_inode_seen {
+	PF_SEEN_ORPHAN = 1,     /* listed as unlinked */
+	PF_SEEN_INVALID = 2,    /* reported: its other fields are not compared */
 	PF_SEEN_DATA_TWICE = 4, /* its data id is another's too */
 };
 
@@ -45,15 +47,17 @@ struct pf_check_dir {
 	uint8_t state; /* enum pf_dir_state */
 };
 
+struct pf_data_id {
+	uint64_t data_id;
+	size_t inode;
+};
+
 struct pf_inodes {
 	struct pf_check_inode *inodes;
 	size_t nr, cap;
 	struct pf_check_dir *dirs;
 	size_t nr_dirs, cap_dirs;
-	struct pf_data_id {
-		uint64_t data_id;
-		size_t inode;
-	} *moved; /* files whose data id is not their number; sorted by data id */
+	struct pf_data_id *moved; /* files whose data id is not their number; sorted by data id */
 	size_t nr_moved, cap_moved;
 };
 

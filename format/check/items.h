@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Purpose: pass 2, item by item: what a single item says, and what it says beside its neighbours in key order (private to
- * check/).
+ * Purpose: pass 2, item by item: what a single item says, and what it says beside its neighbours in key order
+ * (private to check/).
  *
  * Invariants
  *   I1  Items arrive in key order, so an inode comes before its attributes, and all inodes before all extents.
@@ -15,25 +15,25 @@
 #include "ondisk/item.h"
 
 struct pf_check_chunks { /* of a symbolic link or an attribute, as they come by */
-	bool open;           /* a first chunk was seen, the last was not */
-	uint64_t hash;       /* attribute: upper part of the offset */
+	bool open;       /* a first chunk was seen, the last was not */
+	uint64_t hash;   /* attribute: upper part of the offset */
 	uint64_t next_chunk;
 	uint64_t want_bytes, got_bytes;
 };
 
 struct pf_check_items {
 	struct pf_checker *c;
-	uint64_t ino; /* class 0: object that the items belong to */
+	uint64_t ino;                 /* class 0: object that the items belong to */
 	struct pf_check_inode *inode; /* NULL: it has none */
 	bool has_xattr;
 	bool unowned_reported, unowned_wanted;
 	uint32_t inode_flags;
 	struct pf_check_chunks symlink, xattr;
 
-	uint64_t data_id; /* class 2: object that the extents belong to */
+	uint64_t data_id;            /* class 2: object that the extents belong to */
 	struct pf_check_inode *file; /* NULL: no inode has it */
-	uint64_t end;            /* of the extent before */
-	uint64_t unowned_blocks; /* of this data id, waiting for nobody */
+	uint64_t end;                /* of the extent before */
+	uint64_t unowned_blocks;     /* of this data id, waiting for nobody */
 };
 
 /* items_inode.c: class 0. The object changes or the class ends: _done. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From damaged data to paths: one scan of the inodes (which file has the data, which directories are there), one scan of the names
- * (what is the file called, what are the directories called), then up from parent to parent. */
+ * From damaged data to paths: one scan of the inodes (which file has the data, which directories are there), one scan
+ * of the names (what is the file called, what are the directories called), then up from parent to parent. */
 #include "check/inodes.h"
 #include "check/scrubber.h"
 
@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define ROOT_INO 1
+#define ROOT_INO       1
 #define MAX_PATH_BYTES 65536u
-#define NO_NAME SIZE_MAX
+#define NO_NAME        SIZE_MAX
 
 struct file { /* one damaged data id */
 	uint64_t data_id, ino;
@@ -32,7 +32,7 @@ struct naming {
 	size_t arena_len, arena_cap;
 };
 
-/* -- tables ------------------------------------------------------------------------------------------------------------ */
+/* -- tables ------------------------------------------------------------------------------------------------------ */
 static int hit_cmp(const void *a, const void *b)
 {
 	const struct pf_scrub_hit *x = a, *y = b;
@@ -84,7 +84,7 @@ static int keep_name(struct naming *n, const struct pf_name_item *item, size_t *
 	return 0;
 }
 
-/* -- scans ------------------------------------------------------------------------------------------------------------- */
+/* -- scans ------------------------------------------------------------------------------------------------------- */
 static int see_inode(void *arg, const struct pf_walk_item *walked)
 {
 	struct naming *n = arg;
@@ -130,11 +130,11 @@ static int scan(struct pf_set *set, const struct pf_super *super, enum pf_key_cl
 		int (*see)(void *arg, const struct pf_walk_item *item), struct naming *n)
 {
 	const struct pf_walk_ops ops = { .item = see };
-	return pf_walk_tree(set, super, pf_key_make(class, 0, 0, 0), pf_key_make(class, PF_KEY_FIELD_MAX, 0xff, PF_KEY_FIELD_MAX),
-			    &ops, n);
+	return pf_walk_tree(set, super, pf_key_make(class, 0, 0, 0),
+			    pf_key_make(class, PF_KEY_FIELD_MAX, 0xff, PF_KEY_FIELD_MAX), &ops, n);
 }
 
-/* -- paths ------------------------------------------------------------------------------------------------------------- */
+/* -- paths ------------------------------------------------------------------------------------------------------- */
 static bool prepend(char *buf, size_t *start, const char *name)
 {
 	size_t len = strlen(name);

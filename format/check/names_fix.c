@@ -39,7 +39,8 @@ static bool has_cookie(struct pf_txn *txn, struct pf_key key, uint64_t cookie)
 {
 	struct pf_item found;
 	struct pf_hash_item hash;
-	return pf_txn_get(txn, key, &found) && !pf_hash_item_unpack(found.data, found.len, &hash) && hash.cookie == cookie;
+	return pf_txn_get(txn, key, &found) && !pf_hash_item_unpack(found.data, found.len, &hash) &&
+	       hash.cookie == cookie;
 }
 
 static void put_entry(struct pf_txn *txn, const struct entry *e, uint64_t dir)

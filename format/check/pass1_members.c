@@ -2,9 +2,9 @@
  *
  * Pass 1: every superblock slot of both rings of each member.
  *
- * A crash leaves traces that are no damage: the slot that was being written is torn, or one ring or member has it and another
- * not yet. So on a pool that was not unmounted the newest slot and the one after it are not judged; on a clean pool every member
- * must have the current superblock in both rings. */
+ * A crash leaves traces that are no damage: the slot that was being written is torn, or one ring or member has it and
+ * another not yet. So on a pool that was not unmounted the newest slot and the one after it are not judged; on a
+ * clean pool every member must have the current superblock in both rings. */
 #include "check/checker.h"
 
 #include <stdlib.h>
@@ -80,8 +80,8 @@ static int check_slot(struct pf_checker *c, const struct slot *s, void *block, s
 				    (unsigned long long)super.generation, (unsigned long long)c->super->generation))
 			return note(c, s);
 	} else if (super.generation == c->super->generation && !same_content(&super, c->super)) {
-		if (pf_check_report(c, PF_PROBLEM_SUPER_DIFFERS, "%s has another superblock of generation %llu", place.text,
-				    (unsigned long long)super.generation))
+		if (pf_check_report(c, PF_PROBLEM_SUPER_DIFFERS, "%s has another superblock of generation %llu",
+				    place.text, (unsigned long long)super.generation))
 			return note(c, s);
 	}
 	return 0;

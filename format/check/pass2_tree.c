@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pass 2: every node and item of the tree. Leaves behind: the bitmap of all blocks that the tree names, the table of inodes,
- * and the lists of what waits for removal. Names are left to pass 4. */
+ * Pass 2: every node and item of the tree. Leaves behind: the bitmap of all blocks that the tree names, the table of
+ * inodes, and the lists of what waits for removal. Names are left to pass 4. */
 #include "check/items.h"
 
 #include <stdio.h>
 
 struct pass {
 	struct pf_check_items items;
-	unsigned class;  /* of the item before */
+	unsigned class; /* of the item before */
 	struct pf_key last;
 	bool any;
 };

@@ -2,7 +2,8 @@
  *
  * Pass 3: the committed free-space maps against the bitmap that pass 2 built from the tree.
  *
- * Without the feature RECLAIM deleted data stays marked for ever, so there marked blocks that nothing names are no problem. */
+ * Without the feature RECLAIM deleted data stays marked for ever, so there marked blocks that nothing names are no
+ * problem. */
 #include "check/checker.h"
 
 #include <stdlib.h>

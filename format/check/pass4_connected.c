@@ -10,8 +10,8 @@ static struct pf_check_dir *find_dir(const struct pf_checker *c, uint64_t ino)
 	return inode ? pf_inodes_dir(&c->inodes, inode) : NULL;
 }
 
-/* Marks the way up from @dir and returns what it leads to: the root, an end (loose), or into the way itself: then *loop is a
- * directory of the loop. */
+/* Marks the way up from @dir and returns what it leads to: the root, an end (loose), or into the way itself: then
+ * *loop is a directory of the loop. */
 static enum pf_dir_state walk_up(const struct pf_checker *c, struct pf_check_dir *dir, struct pf_check_dir **loop)
 {
 	while (dir && dir->state == PF_DIR_UNKNOWN) {
@@ -45,8 +45,8 @@ static int check_loops(struct pf_checker *c)
 		}
 		uint64_t ino = c->inodes.inodes[in->inode].ino;
 		settle(c, dir, PF_DIR_LOOSE);
-		if (!pf_check_report(c, PF_PROBLEM_DIR_LOOP, "inode %llu, named in directory %llu", (unsigned long long)ino,
-				     (unsigned long long)in->named_in))
+		if (!pf_check_report(c, PF_PROBLEM_DIR_LOOP, "inode %llu, named in directory %llu",
+				     (unsigned long long)ino, (unsigned long long)in->named_in))
 			continue;
 		struct pf_fix fix = { .kind = PF_FIX_DELETE_NAME, .a = in->named_in, .b = in->cookie };
 		int err = pf_repair_note(&c->repairs, &fix);
@@ -64,8 +64,9 @@ static int check_parents(struct pf_checker *c)
 		uint64_t parent = ino == ROOT_INO ? ROOT_INO : dir->named_in;
 		if (!parent || dir->parent == parent)
 			continue;
-		if (!pf_check_report(c, PF_PROBLEM_DIR_PARENT, "inode %llu: %llu instead of %llu", (unsigned long long)ino,
-				     (unsigned long long)dir->parent, (unsigned long long)parent))
+		if (!pf_check_report(c, PF_PROBLEM_DIR_PARENT, "inode %llu: %llu instead of %llu",
+				     (unsigned long long)ino, (unsigned long long)dir->parent,
+				     (unsigned long long)parent))
 			continue;
 		struct pf_fix fix = { .kind = PF_FIX_INODE, .a = ino, .b = PF_FIELD_PARENT, .c = parent };
 		int err = pf_repair_note(&c->repairs, &fix);

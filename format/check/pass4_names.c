@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pass 4: directories. Each name has its hash entry and the other way round, leads to an inode of its type and occurs once; each
- * directory has one name, in its parent, and the root above it.
+ * Pass 4: directories. Each name has its hash entry and the other way round, leads to an inode of its type and occurs
+ * once; each directory has one name, in its parent, and the root above it.
  *
- * Items of a directory come by as: hash entries by hash, then names by cookie. So the hash entries are kept (48 bytes each) and
- * each name looks for its own. */
+ * Items of a directory come by as: hash entries by hash, then names by cookie. So the hash entries are kept (48 bytes
+ * each) and each name looks for its own. */
 #include "check/checker.h"
 
 #include "base/csum.h"
@@ -63,7 +63,7 @@ static struct name_text printable(const struct pf_name_item *item)
 	return t;
 }
 
-/* -- where a name's hash entry may lie ------------------------------------------------------------------------------ */
+/* -- where a name's hash entry may lie --------------------------------------------------------------------------- */
 static uint64_t hash_base(const struct pf_checker *c, const struct pf_name_item *item)
 {
 	return pf_hash64(c->super->hash_seed, item->name, item->name_len) >> 8;
@@ -113,15 +113,16 @@ static int check_hash(struct pass *p, const struct pf_name_item *item, uint64_t 
 	if (!entry && !c->items_known) /* it may be in what could not be read */
 		return 0;
 	if (!entry || entry->cookie != cookie) {
-		wanted = pf_check_report(c, PF_PROBLEM_NAME_NO_HASH, "directory %llu, \"%s\"", (unsigned long long)p->ino,
-					 name.text);
+		wanted = pf_check_report(c, PF_PROBLEM_NAME_NO_HASH, "directory %llu, \"%s\"",
+					 (unsigned long long)p->ino, name.text);
 		return wanted ? note(p, PF_FIX_ADD_HASH, p->ino, cookie, 0) : 0;
 	}
 	entry->base = hash_base(c, item);
 	entry->fingerprint = pf_hash64(c->salt, item->name, item->name_len) | 1;
 	if (entry->ino == item->ino && entry->dtype == item->dtype && in_probes(entry->base, entry->offset))
 		return 0;
-	wanted = pf_check_report(c, PF_PROBLEM_HASH_WRONG, "directory %llu, \"%s\"", (unsigned long long)p->ino, name.text);
+	wanted = pf_check_report(c, PF_PROBLEM_HASH_WRONG, "directory %llu, \"%s\"", (unsigned long long)p->ino,
+				 name.text);
 	return wanted ? note(p, PF_FIX_ADD_HASH, p->ino, cookie, 0) : 0;
 }
 
@@ -148,9 +149,9 @@ static int check_target(struct pass *p, const struct pf_name_item *item, uint64_
 	struct name_text name = printable(item);
 	struct pf_check_inode *target = pf_inodes_find(&c->inodes, item->ino);
 	if (!target) {
-		if (c->items_known && pf_check_report(c, PF_PROBLEM_NAME_TARGET, "directory %llu, \"%s\" (inode %llu)",
-						      (unsigned long long)p->ino, name.text,
-						      (unsigned long long)item->ino))
+		if (c->items_known &&
+		    pf_check_report(c, PF_PROBLEM_NAME_TARGET, "directory %llu, \"%s\" (inode %llu)",
+				    (unsigned long long)p->ino, name.text, (unsigned long long)item->ino))
 			return note(p, PF_FIX_DELETE_NAME, p->ino, cookie, 0);
 		return 0;
 	}
@@ -187,7 +188,11 @@ static int see_name(struct pass *p, const struct pf_walk_item *walked)
 	p->dir->seen_entries++;
 	p->last_cookie = cookie;
 	int err = pf_name_item_unpack(walked->data, walked->len, &item);
-	const char *why = err ? pf_strerror(err) : is_dots(&item) ? "reserved name" : cookie < 3 ? "reserved cookie" : NULL;
+	const char *why = err ? pf_strerror(err) : NULL;
+	if (!why && is_dots(&item))
+		why = "reserved name";
+	if (!why && cookie < 3)
+		why = "reserved cookie";
 	if (why) {
 		if (pf_check_report(p->c, PF_PROBLEM_NAME_INVALID, "directory %llu, cookie %llu: %s",
 				    (unsigned long long)p->ino, (unsigned long long)cookie, why))
@@ -199,8 +204,9 @@ static int see_name(struct pass *p, const struct pf_walk_item *walked)
 	return err ? err : check_target(p, &item, cookie);
 }
 
-/* -- the directory as a whole --------------------------------------------------------------------------------------- */
-/* Two names of one directory are the same when hash and fingerprint are; their hash entries are then few probes apart. */
+/* -- the directory as a whole ------------------------------------------------------------------------------------ */
+/* Two names of one directory are the same when hash and fingerprint are; their hash entries are then few probes
+ * apart. */
 static int check_twice(struct pass *p, size_t i)
 {
 	const struct hash_entry *a = &p->hashes[i];
@@ -228,8 +234,9 @@ static int end_dir(struct pass *p)
 		int err = 0;
 		if (entry->fingerprint)
 			err = check_twice(p, i);
-		else if (p->c->items_known && pf_check_report(p->c, PF_PROBLEM_HASH_DANGLING, "directory %llu, hash %llx",
-							      (unsigned long long)p->ino, (unsigned long long)entry->offset))
+		else if (p->c->items_known &&
+			 pf_check_report(p->c, PF_PROBLEM_HASH_DANGLING, "directory %llu, hash %llx",
+					 (unsigned long long)p->ino, (unsigned long long)entry->offset))
 			err = note_delete(p, pf_key_make(PF_CLASS_DIR, p->ino, PF_TYPE_HASH, entry->offset));
 		if (err)
 			return err;
@@ -259,8 +266,8 @@ static int not_in_dir(struct pass *p, struct pf_key key)
 	if (!p->judged)
 		return 0;
 	if (!p->not_dir_reported)
-		p->not_dir_wanted = pf_check_report(p->c, PF_PROBLEM_NAME_NOT_IN_DIR, "inode %llu",
-						    (unsigned long long)p->ino);
+		p->not_dir_wanted =
+			pf_check_report(p->c, PF_PROBLEM_NAME_NOT_IN_DIR, "inode %llu", (unsigned long long)p->ino);
 	p->not_dir_reported = true;
 	return p->not_dir_wanted ? note_delete(p, key) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pass 5: what is counted. Link counts, sizes of directories, blocks of files, the list of unlinked inodes, and the counters of
- * the superblock. Compared only when everything was seen. */
+ * Pass 5: what is counted. Link counts, sizes of directories, blocks of files, the list of unlinked inodes, and the
+ * counters of the superblock. Compared only when everything was seen. */
 #include "check/checker.h"
 
 #define ROOT_INO 1
@@ -15,9 +15,9 @@ static int set_field(struct pf_checker *c, uint64_t ino, enum pf_inode_field fie
 static int compare(struct pf_checker *c, enum pf_problem problem, const struct pf_check_inode *inode,
 		   enum pf_inode_field field, uint64_t is, uint64_t should)
 {
-	if (is == should || !pf_check_report(c, problem, "inode %llu: %llu instead of %llu",
-					     (unsigned long long)inode->ino, (unsigned long long)is,
-					     (unsigned long long)should))
+	if (is == should ||
+	    !pf_check_report(c, problem, "inode %llu: %llu instead of %llu", (unsigned long long)inode->ino,
+			     (unsigned long long)is, (unsigned long long)should))
 		return 0;
 	return set_field(c, inode->ino, field, should);
 }
@@ -86,8 +86,8 @@ static int check_orphans(struct pf_checker *c)
 /* -- counters ------------------------------------------------------------------------------------------------------ */
 static bool counter_wrong(struct pf_checker *c, enum pf_problem problem, uint64_t is, uint64_t should)
 {
-	return is != should && pf_check_report(c, problem, "%llu instead of %llu", (unsigned long long)is,
-					       (unsigned long long)should);
+	return is != should &&
+	       pf_check_report(c, problem, "%llu instead of %llu", (unsigned long long)is, (unsigned long long)should);
 }
 
 static int check_counters(struct pf_checker *c)

@@ -36,8 +36,8 @@ bool pf_repair_needs_pool(const struct pf_repairs *repairs)
 }
 
 /* -- superblocks --------------------------------------------------------------------------------------------------- */
-/* The slot of the current generation gets the superblock; any other is emptied: what it held is history. A good copy is never
- * written over. */
+/* The slot of the current generation gets the superblock; any other is emptied: what it held is history. A good copy
+ * is never written over. */
 static int fix_super(struct pf_checker *c, const struct pf_fix *fix, void *block)
 {
 	unsigned member = (unsigned)fix->a, slot = (unsigned)fix->c;

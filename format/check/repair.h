@@ -3,10 +3,13 @@
  * Purpose: the repairs that the passes asked for, and how they are carried out.
  *
  * Invariants
- *   I1  Order: superblock copies; then, in a pool open for writing, maps before anything is allocated; then the tree and the
- *       counters in the order in which they were noted. Each repair is a transaction, so a crash leaves some of them done.
- *   I2  With maps that call used blocks free and are not to be repaired, the tree is not touched: it would be overwritten.
- *   I3  A repair names keys and numbers only and looks at the tree again: bounded memory, and no repair of what has changed.
+ *   I1  Order: superblock copies; then, in a pool open for writing, maps before anything is allocated; then the tree
+ *       and the counters in the order in which they were noted. Each repair is a transaction, so a crash leaves some
+ *       of them done.
+ *   I2  With maps that call used blocks free and are not to be repaired, the tree is not touched: it would be
+ *       overwritten.
+ *   I3  A repair names keys and numbers only and looks at the tree again: bounded memory, and no repair of what has
+ *       changed.
  *
  * Uses: pool and everything below.
  */
@@ -22,20 +25,27 @@ struct pf_checker;
 struct pf_pool;
 
 enum pf_repair_kind {
-	PF_FIX_SUPER,        /* a: member, b: ring, c: slot */
-	PF_FIX_MAP,          /* a: member, b: group: take the map that the tree says */
-	PF_FIX_DELETE,       /* delete the item with this key */
-	PF_FIX_INODE,        /* a: inode, b: enum pf_inode_field, c: value */
-	PF_FIX_ADD_HASH,     /* a: directory, b: cookie: give the name its hash item */
-	PF_FIX_NAME_TYPE,    /* a: directory, b: cookie, c: the right DT_* */
-	PF_FIX_DELETE_NAME,  /* a: directory, b: cookie: the name and its hash item */
-	PF_FIX_ADD_ORPHAN,   /* a: inode */
-	PF_FIX_ADD_RANGE,    /* a: data id, b: inode or 0, c: from block, d: to block; nr_blocks: that nobody has */
-	PF_FIX_RECONNECT,    /* a: inode: into /lost+found */
-	PF_FIX_COUNTERS,     /* the counters of the superblock */
+	PF_FIX_SUPER,       /* a: member, b: ring, c: slot */
+	PF_FIX_MAP,         /* a: member, b: group: take the map that the tree says */
+	PF_FIX_DELETE,      /* delete the item with this key */
+	PF_FIX_INODE,       /* a: inode, b: enum pf_inode_field, c: value */
+	PF_FIX_ADD_HASH,    /* a: directory, b: cookie: give the name its hash item */
+	PF_FIX_NAME_TYPE,   /* a: directory, b: cookie, c: the right DT_* */
+	PF_FIX_DELETE_NAME, /* a: directory, b: cookie: the name and its hash item */
+	PF_FIX_ADD_ORPHAN,  /* a: inode */
+	PF_FIX_ADD_RANGE,   /* a: data id, b: inode or 0, c: from block, d: to block; nr_blocks: that nobody has */
+	PF_FIX_RECONNECT,   /* a: inode: into /lost+found */
+	PF_FIX_COUNTERS,    /* the counters of the superblock */
 };
 
-enum pf_inode_field { PF_FIELD_NLINK, PF_FIELD_SIZE, PF_FIELD_BLOCKS, PF_FIELD_PARENT, PF_FIELD_COOKIE, PF_FIELD_FLAGS };
+enum pf_inode_field {
+	PF_FIELD_NLINK,
+	PF_FIELD_SIZE,
+	PF_FIELD_BLOCKS,
+	PF_FIELD_PARENT,
+	PF_FIELD_COOKIE,
+	PF_FIELD_FLAGS
+};
 
 struct pf_fix {
 	enum pf_repair_kind kind;
@@ -59,7 +69,8 @@ void pf_repair_clear(struct pf_repairs *repairs);
 int pf_repair_supers(struct pf_checker *c);
 /* Is there anything that needs a pool open for writing? */
 bool pf_repair_needs_pool(const struct pf_repairs *repairs);
-/* Everything else. What cannot be repaired is skipped: the next look finds it again. 0 or what makes going on pointless. */
+/* Everything else. What cannot be repaired is skipped: the next look finds it again. 0 or what makes going on
+ * pointless. */
 int pf_repair_pool(struct pf_checker *c, struct pf_pool *pool);
 
 /* names_fix.c: see enum pf_repair_kind. */

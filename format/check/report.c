@@ -18,7 +18,7 @@ static const struct {
 #undef PROBLEM
 };
 
-/* -- the set of what was reported: open addressing, at most half full ----------------------------------------------- */
+/* -- the set of what was reported: open addressing, at most half full -------------------------------------------- */
 static struct pf_seen *seen_find(struct pf_seen *table, size_t cap, uint64_t hash)
 {
 	size_t i = hash & (cap - 1);
@@ -43,7 +43,8 @@ static bool seen_grow(struct pf_checker *c)
 	return true;
 }
 
-/* True the first time. Without memory everything counts as seen: better to say a thing too rarely than to repair for ever. */
+/* True the first time. Without memory everything counts as seen: better to say a thing too rarely than to repair for
+ * ever. */
 static bool first_time(struct pf_checker *c, enum pf_problem problem, const char *message)
 {
 	uint64_t hash = pf_hash64(c->salt + problem, message, strlen(message));

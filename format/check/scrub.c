@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * First the metadata: superblocks, tables and maps in their order on each member, then all nodes by a walk of the tree. Then the
- * data, in physical order on each member (scrub_data.c). Then, if wanted, checksums for what has none. */
+ * First the metadata: superblocks, tables and maps in their order on each member, then all nodes by a walk of the
+ * tree. Then the data, in physical order on each member (scrub_data.c). Then, if wanted, checksums for what has
+ * none. */
 #include "check/check.h"
 
 #include "check/checker.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- what was found -------------------------------------------------------------------------------------------------- */
+/* -- what was found ---------------------------------------------------------------------------------------------- */
 static bool follows(const struct pf_scrub_hit *a, const struct pf_scrub_hit *b)
 {
 	return a->data_id == b->data_id && a->err == b->err && a->file_block + a->nr_blocks == b->file_block &&
@@ -120,7 +121,7 @@ void pf_scrub_metadata_error(struct pf_scrubber *s, unsigned member, uint64_t bl
 		s->sink->error(s->sink->arg, &error);
 }
 
-/* -- superblocks, tables, maps ----------------------------------------------------------------------------------------- */
+/* -- superblocks, tables, maps ----------------------------------------------------------------------------------- */
 static void count_metadata(struct pf_scrubber *s, uint64_t nr_blocks)
 {
 	s->result->metadata_bytes += nr_blocks << PF_BLOCK_SHIFT;
@@ -186,7 +187,7 @@ static int scrub_fixed_places(struct pf_scrubber *s)
 	return err;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- */
+/* ---------------------------------------------------------------------------------------------------------------- */
 static int scrub(struct pf_scrubber *s)
 {
 	struct pf_scrub_plan *plan = NULL;

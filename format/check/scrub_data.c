@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Data in physical order, a thread for each member. A thread takes a piece of its extents at a time: first it gets their checksums
- * from the leaves (read in the order of their addresses, each once for each piece), then it reads the blocks, contiguous ones
- * together, and verifies each. */
+ * Data in physical order, a thread for each member. A thread takes a piece of its extents at a time: first it gets
+ * their checksums from the leaves (read in the order of their addresses, each once for each piece), then it reads the
+ * blocks, contiguous ones together, and verifies each. */
 #include "check/scrub_plan.h"
 
 #include "base/csum.h"
@@ -11,21 +11,21 @@
 #include <string.h>
 #include <time.h>
 
-#define PIECE_ENTRIES 1024u
-#define PIECE_BLOCKS 16384u   /* 64 MiB */
-#define READ_BLOCKS 256u      /* of one request: 1 MiB */
-#define BUFFER_BLOCKS 1024u   /* in flight: 4 MiB */
-#define BUFFER_REQS 64u
+#define PIECE_ENTRIES  1024u
+#define PIECE_BLOCKS   16384u /* 64 MiB */
+#define READ_BLOCKS    256u   /* of one request: 1 MiB */
+#define BUFFER_BLOCKS  1024u  /* in flight: 4 MiB */
+#define BUFFER_REQS    64u
 #define LEAVES_AT_ONCE 64u
-#define SLEEP_NS 100000000    /* at once, so that a stop is noticed */
+#define SLEEP_NS       100000000 /* at once, so that a stop is noticed */
 
 struct job { /* one extent of the piece */
 	pf_addr addr;
 	uint64_t data_id, file_block;
 	uint32_t nr_blocks;
-	uint32_t crc;  /* index of the first in piece.crcs */
+	uint32_t crc; /* index of the first in piece.crcs */
 	bool has_crc;
-	bool skip;     /* its leaf could not be read again */
+	bool skip; /* its leaf could not be read again */
 };
 
 struct runner {
@@ -56,7 +56,7 @@ static void tell_progress(struct pf_scrubber *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* -- checksums of a piece ---------------------------------------------------------------------------------------------- */
+/* -- checksums of a piece ---------------------------------------------------------------------------------------- */
 struct wanted { /* job @job needs leaf @leaf */
 	pf_addr addr;
 	uint32_t leaf, job;
@@ -152,7 +152,7 @@ static int begin_piece(struct runner *r, size_t first, unsigned *nr_jobs)
 	return err;
 }
 
-/* -- blocks ------------------------------------------------------------------------------------------------------------ */
+/* -- blocks ------------------------------------------------------------------------------------------------------ */
 int pf_scrub_unreadable(struct pf_scrubber *s, const struct pf_scrub_hit *range, void *block)
 {
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {
@@ -301,7 +301,7 @@ static int run_piece(struct runner *r, unsigned nr)
 	return err;
 }
 
-/* -- threads ----------------------------------------------------------------------------------------------------------- */
+/* -- threads ----------------------------------------------------------------------------------------------------- */
 static void *run_member(void *arg)
 {
 	struct runner *r = arg;
@@ -393,7 +393,8 @@ static int run_window(struct pf_scrubber *s, const struct pf_scrub_window *w)
 	int err = 0;
 	for (size_t from = 0; !err && from < w->nr_entries;) {
 		size_t to = from;
-		while (to < w->nr_entries && pf_addr_member(w->entries[to].addr) == pf_addr_member(w->entries[from].addr))
+		while (to < w->nr_entries &&
+		       pf_addr_member(w->entries[to].addr) == pf_addr_member(w->entries[from].addr))
 			to++;
 		struct runner *r = new_runner(s, w, from, to);
 		err = r ? start(r) : -ENOMEM;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Checksums for extents that have none, after an upgrade from a version without. Item by item in the order of the tree, each in a
- * transaction of its own, so it may be interrupted at any time and goes on where it was. What is read is taken for right: there is
- * nothing that could say otherwise. */
+ * Checksums for extents that have none, after an upgrade from a version without. Item by item in the order of the
+ * tree, each in a transaction of its own, so it may be interrupted at any time and goes on where it was. What is read
+ * is taken for right: there is nothing that could say otherwise. */
 #include "base/csum.h"
 #include "block/pressure.h"
 #include "check/scrubber.h"
@@ -18,14 +18,14 @@ struct fill {
 	uint8_t *buf; /* PF_MAX_EXTENT_BLOCKS */
 };
 
-/* The first extent without checksums from f->key on. -ENOENT: there is none. Long stretches are cut, so that the tree lock is not
- * held for long: *found says whether there was one. */
+/* The first extent without checksums from f->key on. -ENOENT: there is none. Long stretches are cut, so that the tree
+ * lock is not held for long: *found says whether there was one. */
 static int find_next(struct fill *f, bool *found)
 {
 	struct pf_view v;
 	struct pf_key start = f->key;
 	int err;
-	PF_VIEW(v, f->s->pool->tree, err) {
+	PF_VIEW (v, f->s->pool->tree, err) {
 		struct pf_item item;
 		struct pf_extent extent;
 		*found = false;
@@ -35,7 +35,8 @@ static int find_next(struct fill *f, bool *found)
 			if (err)
 				break;
 			f->key = item.key;
-			if (pf_extent_unpack(item.key, item.data, item.len, &extent) || extent.flags != PF_EXTENT_NO_CSUM) {
+			if (pf_extent_unpack(item.key, item.data, item.len, &extent) ||
+			    extent.flags != PF_EXTENT_NO_CSUM) {
 				f->key.lo++;
 				continue;
 			}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What there is to read. A first walk verifies all nodes and counts the extents of each group; from that, windows of groups are
- * made that hold at most PF_SCRUB_ENTRIES extents. For each window a walk over the extents collects them, and they are sorted by
- * address. One window is the rule. */
+ * What there is to read. A first walk verifies all nodes and counts the extents of each group; from that, windows of
+ * groups are made that hold at most PF_SCRUB_ENTRIES extents. For each window a walk over the extents collects them,
+ * and they are sorted by address. One window is the rule. */
 #include "check/scrub_plan.h"
 
 #include "check/inodes.h"
@@ -26,7 +26,7 @@ static uint64_t group_of(const struct pf_scrub_plan *plan, pf_addr addr)
 	return plan->first_group[pf_addr_member(addr)] + (pf_addr_block(addr) >> PF_GROUP_SHIFT);
 }
 
-/* -- what is to be read of an item --------------------------------------------------------------------------------------- */
+/* -- what is to be read of an item ------------------------------------------------------------------------------- */
 /* An extent whose data is to be read now. Invalid ones are fsck's to report; nothing of theirs can be verified. */
 static bool is_wanted(const struct pf_scrubber *s, const struct pf_walk_item *item, struct pf_extent *extent)
 {
@@ -41,7 +41,7 @@ static bool is_wanted(const struct pf_scrubber *s, const struct pf_walk_item *it
 	return true;
 }
 
-/* -- first walk: nodes, and numbers of extents ----------------------------------------------------------------------------- */
+/* -- first walk: nodes, and numbers of extents ------------------------------------------------------------------- */
 static int count_node(void *arg, const struct pf_walk_node *node)
 {
 	struct pf_scrub_plan *plan = arg;
@@ -121,7 +121,7 @@ void pf_scrub_plan_free(struct pf_scrub_plan *plan)
 	free(plan);
 }
 
-/* -- further walks: the extents of a window --------------------------------------------------------------------------------- */
+/* -- further walks: the extents of a window ---------------------------------------------------------------------- */
 static int next_leaf(void *arg, const struct pf_walk_node *node)
 {
 	struct pf_scrub_plan *plan = arg;

@@ -7,9 +7,9 @@
  *
  * Invariants
  *   I1  The sink is called by the thread that called pf_scrub() only.
- *   I2  Memory is bounded: extents are taken in windows of at most PF_SCRUB_ENTRIES (16 bytes each), checksums are looked up again
- *       in the leaves, a member's thread has a few MiB of buffers, and who finds more than PF_SCRUB_HITS damaged runs waits until
- *       they are told.
+ *   I2  Memory is bounded: extents are taken in windows of at most PF_SCRUB_ENTRIES (16 bytes each), checksums are
+ *       looked up again in the leaves, a member's thread has a few MiB of buffers, and who finds more than
+ *       PF_SCRUB_HITS damaged runs waits until they are told.
  *
  * Locks: one mutex, for hits and the condition; counters are atomics.
  * Uses: member, tree (pf_node_validate), pool.
@@ -25,9 +25,9 @@
 #include <stdatomic.h>
 
 #define PF_SCRUB_ENTRIES (UINT64_C(1) << 20)
-#define PF_SCRUB_HITS (UINT64_C(1) << 16)
+#define PF_SCRUB_HITS    (UINT64_C(1) << 16)
 
-struct pf_scrub_hit { /* damaged blocks, one behind the other in file and member */
+struct pf_scrub_hit {     /* damaged blocks, one behind the other in file and member */
 	uint64_t data_id; /* 0: no data, a leaf that could not be read a second time */
 	uint64_t file_block;
 	pf_addr addr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * FORMAT 3 read a second time, independently of space/. A root is one structure of root_blocks blocks: its CRC stands in the
- * first head, and each block begins with a head and goes on with references. */
+ * FORMAT 3 read a second time, independently of space/. A root is one structure of root_blocks blocks: its CRC stands
+ * in the first head, and each block begins with a head and goes on with references. */
 #include "check/tables.h"
 
 #include "base/csum.h"
@@ -47,7 +47,8 @@ struct load {
 
 static void lose_table(struct load *l, uint64_t table)
 {
-	for (uint64_t g = table * PF_GROUPS_PER_TABLE; g < (table + 1) * PF_GROUPS_PER_TABLE && g < l->geo->nr_groups; g++)
+	for (uint64_t g = table * PF_GROUPS_PER_TABLE; g < (table + 1) * PF_GROUPS_PER_TABLE && g < l->geo->nr_groups;
+	     g++)
 		l->out->groups[g] = (struct pf_group_info){ .lost = true };
 }
 
@@ -164,7 +165,8 @@ void pf_tables_free(struct pf_tables *tables)
 }
 
 /* -- maps ---------------------------------------------------------------------------------------------------------- */
-uint64_t pf_tables_map_block(const struct pf_set *set, unsigned member, uint64_t group, const struct pf_group_info *info)
+uint64_t pf_tables_map_block(const struct pf_set *set, unsigned member, uint64_t group,
+			     const struct pf_group_info *info)
 {
 	return set->members[member].geo.maps_block + 2 * group + info->slot;
 }

@@ -37,6 +37,7 @@ void pf_tables_free(struct pf_tables *tables);
 int pf_tables_read_map(struct pf_set *set, const struct pf_super *super, unsigned member, uint64_t group,
 		       const struct pf_group_info *info, struct pf_disk_map *map);
 /* Where it lies. */
-uint64_t pf_tables_map_block(const struct pf_set *set, unsigned member, uint64_t group, const struct pf_group_info *info);
+uint64_t pf_tables_map_block(const struct pf_set *set, unsigned member, uint64_t group,
+			     const struct pf_group_info *info);
 
 #endif

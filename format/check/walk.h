@@ -6,8 +6,8 @@
  * Invariants
  *   I1  Reads by address and judges by pf_node_validate(); nothing of the engine's cache or look-ups takes part.
  *   I2  A bad node costs its own key range and no more: the walk goes on behind it.
- *   I3  Ends on every input: the level falls with each step down, and a node's bytes vouch for its address and key range, so
- *       no node is seen twice. Memory: one node for each level and PF_WALK_BATCH leaves.
+ *   I3  Ends on every input: the level falls with each step down, and a node's bytes vouch for its address and key
+ *       range, so no node is seen twice. Memory: one node for each level and PF_WALK_BATCH leaves.
  *   I4  The leaves below one node are read in one batch, in the order of their addresses.
  *
  * Uses: member, tree (pf_node_validate).
@@ -18,7 +18,7 @@
 #include "tree/tree.h"
 
 #define PF_WALK_BATCH 128u
-#define PF_WALK_SKIP 1 /* of node(): do not look inside */
+#define PF_WALK_SKIP  1 /* of node(): do not look inside */
 
 struct pf_walk_node {
 	struct pf_ptr ptr; /* as the parent names it */

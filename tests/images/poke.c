@@ -37,7 +37,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *fmt,
 	abort();
 }
 
-/* -- blocks ------------------------------------------------------------------------------------------------------------ */
+/* -- blocks ------------------------------------------------------------------------------------------------------ */
 static struct simdisk *disk_of(struct poke *p, pf_addr addr)
 {
 	if (pf_addr_member(addr) >= p->super.nr_members)
@@ -60,7 +60,7 @@ void poke_flip(struct poke *p, pf_addr addr, unsigned byte, unsigned bit)
 	simdisk_flip_bit(disk_of(p, addr), pf_addr_block(addr) * PF_BLOCK_SIZE + byte, bit);
 }
 
-/* -- superblocks --------------------------------------------------------------------------------------------------------- */
+/* -- superblocks ------------------------------------------------------------------------------------------------- */
 static bool read_slot(struct poke *p, unsigned disk, unsigned ring, unsigned slot, struct pf_super *super)
 {
 	uint8_t block[PF_BLOCK_SIZE];
@@ -131,7 +131,7 @@ const struct pf_geometry *poke_geo(struct poke *p, unsigned member)
 	return &p->geo[member];
 }
 
-/* -- nodes ------------------------------------------------------------------------------------------------------------- */
+/* -- nodes ------------------------------------------------------------------------------------------------------- */
 static struct pf_disk_node_head *head_of(void *node)
 {
 	return node;
@@ -275,7 +275,8 @@ void poke_leaf_ptr(struct poke *p, struct pf_key key, pf_addr addr)
 	seal(p, &path);
 }
 
-void poke_node_bytes(struct poke *p, struct pf_key key, unsigned level, unsigned offset, const void *bytes, unsigned len)
+void poke_node_bytes(struct poke *p, struct pf_key key, unsigned level, unsigned offset, const void *bytes,
+		     unsigned len)
 {
 	struct path path;
 	descend(p, key, &path);
@@ -319,7 +320,7 @@ bool poke_next(struct poke *p, unsigned class, struct pf_key *key)
 	return true;
 }
 
-/* -- group tables (of members with a root of one block) ------------------------------------------------------------------ */
+/* -- group tables (of members with a root of one block) ---------------------------------------------------------- */
 void poke_table_places(struct poke *p, unsigned member, uint64_t group, pf_addr places[3])
 {
 	uint8_t block[PF_BLOCK_SIZE];

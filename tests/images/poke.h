@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Purpose: changes what lies on the disks of a pool behind its back, so that checksums are right again afterwards: what a
- * mistake in the engine would leave, or somebody with a hex editor and patience.
+ * Purpose: changes what lies on the disks of a pool behind its back, so that checksums are right again afterwards:
+ * what a mistake in the engine would leave, or somebody with a hex editor and patience.
  *
  * Invariants
  *   I1  Works on the bytes alone (FORMAT.md); uses nothing of the tree and of space.
@@ -41,7 +41,8 @@ unsigned poke_nodes(struct poke *p, pf_addr *addrs, unsigned cap);
 void poke_leaf_ptr(struct poke *p, struct pf_key key, pf_addr addr);
 
 /* Writes over bytes of a node on the way to @key (@level 0: the leaf), and of its header too, checksums made right. */
-void poke_node_bytes(struct poke *p, struct pf_key key, unsigned level, unsigned offset, const void *bytes, unsigned len);
+void poke_node_bytes(struct poke *p, struct pf_key key, unsigned level, unsigned offset, const void *bytes,
+		     unsigned len);
 
 /* Group tables. The root is at [0], the table block at [1], the map at [2]. */
 void poke_table_places(struct poke *p, unsigned member, uint64_t group, pf_addr places[3]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * fsck on pools that are in order: it finds nothing, in every version, and changes nothing. */
-#include "unit/check_util.h"
+#include "unit/check_items.h"
 
 START_TEST(fresh_pool_is_clean)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * fsck and scrub on pools that accident or malice has damaged anywhere: they end, they do not crash, and after a repair the rest
  * is still a pool. With checksums that fail, and, worse, with checksums that are right. */
-#include "unit/check_util.h"
+#include "unit/check_items.h"
 
-#define NR_FLIPS 500
+#define NR_FLIPS  500
 #define NR_FORGED 400
-#define PER_TEST 50 /* rounds of one test, so that a failure shows where */
+#define PER_TEST  50 /* rounds of one test, so that a failure shows where */
 
 static unsigned nr_errors;
 
@@ -92,7 +92,7 @@ static struct pf_key some_key(struct poke *p, struct rng *rng)
 {
 	unsigned class = (unsigned)rng_below(rng, 3);
 	uint64_t object = rng_below(rng, 120);
-	struct pf_key key = { (uint64_t)class << 56 | object, 0 };
+	struct pf_key key = { (uint64_t) class << 56 | object, 0 };
 	return poke_next(p, class, &key) ? key : pf_key_inode(PF_ROOT_INO);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * fsck, PF04xx and PF05xx: each problem is made by changing one thing in the tree, found by its id, repaired, and gone. */
-#include "unit/check_util.h"
+#include "unit/check_items.h"
 
 #include "base/csum.h"
 
@@ -19,7 +19,7 @@ static void end(void)
 	p = NULL;
 }
 
-/* -- names (PF04xx) ------------------------------------------------------------------------------------------------------ */
+/* -- names (PF04xx) ---------------------------------------------------------------------------------------------- */
 START_TEST(root_missing)
 {
 	struct pf_inode_item item;
@@ -102,7 +102,8 @@ START_TEST(name_twice)
 	inode_put(p, in.link, &link);
 	n->item.hash_offset++;
 	name_put(p, pf_key_make(PF_CLASS_DIR, in.dir, PF_TYPE_NAME, cookie), &n->item);
-	hash_put(p, pf_key_make(PF_CLASS_DIR, in.dir, PF_TYPE_HASH, n->item.hash_offset), in.link, cookie, n->item.dtype);
+	hash_put(p, pf_key_make(PF_CLASS_DIR, in.dir, PF_TYPE_HASH, n->item.hash_offset), in.link, cookie,
+		 n->item.dtype);
 	end();
 	ck_ids(fsck(false), "PF0405");
 	const struct found *f = fsck(true);
@@ -269,7 +270,7 @@ START_TEST(inode_no_name)
 }
 END_TEST
 
-/* -- counts (PF05xx) ------------------------------------------------------------------------------------------------------- */
+/* -- counts (PF05xx) --------------------------------------------------------------------------------------------- */
 START_TEST(nlink)
 {
 	begin();
@@ -400,7 +401,7 @@ START_TEST(counters)
 }
 END_TEST
 
-/* -- several at once --------------------------------------------------------------------------------------------------------- */
+/* -- several at once --------------------------------------------------------------------------------------------- */
 START_TEST(declined_repairs_stay)
 {
 	begin();

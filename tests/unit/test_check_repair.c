@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Repairs that meet with accidents: an I/O error at each of their operations, the power going at each of their writes. What is left
  * can be repaired by the next run. */
-#include "unit/check_util.h"
+#include "unit/check_items.h"
 
 #include <dirent.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * fsck, PF01xx to PF03xx and PF06xx: superblocks, nodes and items, space, data. Made, found by id, and repaired where that is
  * possible. */
-#include "unit/check_util.h"
+#include "unit/check_items.h"
 
 #include "base/csum.h"
 
@@ -26,7 +26,7 @@ static void flip_in_slot(unsigned member, unsigned ring, uint64_t generation)
 	poke_flip(p, pf_addr_make(member, block), 200, 3);
 }
 
-/* -- members (PF01xx) ------------------------------------------------------------------------------------------------------ */
+/* -- members (PF01xx) -------------------------------------------------------------------------------------------- */
 START_TEST(super_damaged)
 {
 	begin();
@@ -138,7 +138,7 @@ START_TEST(member_stale)
 }
 END_TEST
 
-/* -- nodes and items (PF02xx) -------------------------------------------------------------------------------------------------- */
+/* -- nodes and items (PF02xx) ------------------------------------------------------------------------------------ */
 START_TEST(node_damaged)
 {
 	begin();
@@ -404,7 +404,7 @@ START_TEST(orphan_invalid)
 }
 END_TEST
 
-/* -- space (PF03xx) -------------------------------------------------------------------------------------------------------------- */
+/* -- space (PF03xx) ---------------------------------------------------------------------------------------------- */
 START_TEST(block_twice)
 {
 	uint8_t bytes[PF_MAX_ITEM_BYTES];
@@ -521,7 +521,7 @@ START_TEST(damaged_tree_keeps_blocks_marked)
 }
 END_TEST
 
-/* -- data (PF06xx) ----------------------------------------------------------------------------------------------------------------- */
+/* -- data (PF06xx) ----------------------------------------------------------------------------------------------- */
 START_TEST(data_damaged)
 {
 	struct pf_check_options options = { .check_data = true };
@@ -532,7 +532,8 @@ START_TEST(data_damaged)
 	ck_ids(fsck(false), "");
 	const struct found *f = fsck_with(options);
 	ck_ids(f, "PF0601");
-	ck_assert_msg(strstr(f->messages[0], "/dir/sub/deep, offset 4096") || strstr(f->messages[0], "/hard, offset 4096"),
+	ck_assert_msg(strstr(f->messages[0], "/dir/sub/deep, offset 4096") ||
+			      strstr(f->messages[0], "/hard, offset 4096"),
 		      "%s", f->messages[0]);
 	ck_assert_uint_eq(f->result.nr_left, 1);
 }
@@ -546,32 +547,19 @@ int main(void)
 		const TTest *test;
 		int loops;
 	} cases[] = {
-		{ "members", super_damaged, 8 },
-		{ "members", super_of_another, 3 },
-		{ "members", super_missing, 1 },
-		{ "members", super_differs, 1 },
-		{ "members", super_unreadable, 1 },
-		{ "members", member_stale, 1 },
-		{ "tree", node_damaged, 2 },
-		{ "tree", node_address, 1 },
-		{ "tree", item_unknown, 6 },
-		{ "tree", inode_invalid, 4 },
-		{ "tree", inode_invalid_by_type, 2 },
-		{ "tree", symlink_invalid, 4 },
-		{ "tree", xattr_invalid, 4 },
-		{ "tree", xattr_flag, 1 },
-		{ "tree", item_unowned, 1 },
-		{ "tree", extent_invalid, 5 },
-		{ "tree", extent_overlap, 1 },
-		{ "tree", extent_beyond_end, 1 },
-		{ "tree", orphan_invalid, 4 },
-		{ "space", block_twice, 3 },
-		{ "space", tables_damaged, 6 },
-		{ "space", block_free, 1 },
-		{ "space", block_leaked, 1 },
-		{ "space", free_count, 1 },
-		{ "space", group_not_initialised, 1 },
-		{ "space", damaged_tree_keeps_blocks_marked, 1 },
+		{ "members", super_damaged, 8 },       { "members", super_of_another, 3 },
+		{ "members", super_missing, 1 },       { "members", super_differs, 1 },
+		{ "members", super_unreadable, 1 },    { "members", member_stale, 1 },
+		{ "tree", node_damaged, 2 },           { "tree", node_address, 1 },
+		{ "tree", item_unknown, 6 },           { "tree", inode_invalid, 4 },
+		{ "tree", inode_invalid_by_type, 2 },  { "tree", symlink_invalid, 4 },
+		{ "tree", xattr_invalid, 4 },          { "tree", xattr_flag, 1 },
+		{ "tree", item_unowned, 1 },           { "tree", extent_invalid, 5 },
+		{ "tree", extent_overlap, 1 },         { "tree", extent_beyond_end, 1 },
+		{ "tree", orphan_invalid, 4 },         { "space", block_twice, 3 },
+		{ "space", tables_damaged, 6 },        { "space", block_free, 1 },
+		{ "space", block_leaked, 1 },          { "space", free_count, 1 },
+		{ "space", group_not_initialised, 1 }, { "space", damaged_tree_keeps_blocks_marked, 1 },
 		{ "data", data_damaged, 1 },
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

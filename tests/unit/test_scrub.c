@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Scrub: reads everything, and says exactly what is damaged and whose it is. */
-#include "unit/check_util.h"
+#include "unit/check_items.h"
 
 #include "pool/pool_int.h"
 
@@ -114,7 +114,7 @@ static void ck_hit(const char *path, uint64_t ino, uint64_t block, pf_addr addr,
 	ck_abort_msg("block %ju of %s is not among %u errors", (uintmax_t)block, path, found.nr);
 }
 
-/* -- whole pools ----------------------------------------------------------------------------------------------------------- */
+/* -- whole pools ------------------------------------------------------------------------------------------------- */
 START_TEST(clean_in_all_versions)
 {
 	unsigned version = PF_VERSION_FIRST + (unsigned)_i / 2;
@@ -245,7 +245,7 @@ START_TEST(whole_file)
 }
 END_TEST
 
-/* -- metadata ---------------------------------------------------------------------------------------------------------------- */
+/* -- metadata ---------------------------------------------------------------------------------------------------- */
 START_TEST(metadata)
 {
 	struct poke *p = poke_open(sp->world);
@@ -306,7 +306,7 @@ START_TEST(leaf_that_goes_bad)
 }
 END_TEST
 
-/* -- the rest ------------------------------------------------------------------------------------------------------------------ */
+/* -- the rest ---------------------------------------------------------------------------------------------------- */
 START_TEST(progress_stops_it)
 {
 	struct pf_scrub_options options = { 0 };
