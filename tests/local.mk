@@ -64,6 +64,7 @@ mount_tests = \
 	tests/mount/acl.sh \
 	tests/mount/basic.sh \
 	tests/mount/control.sh \
+	tests/mount/damage.sh \
 	tests/mount/devices.sh \
 	tests/mount/holes.sh \
 	tests/mount/kill.sh \
@@ -74,6 +75,7 @@ mount_tests = \
 	tests/mount/rename.sh \
 	tests/mount/space.sh \
 	tests/mount/user.sh \
+	tests/mount/vanish.sh \
 	tests/mount/versions.sh \
 	tests/mount/xattr.sh
 
