@@ -115,6 +115,9 @@ int pf_pool_upgrade(struct pf_pool *pool, unsigned to, struct pf_diag *diag)
 	pool->set->super.features = gets;
 	pthread_mutex_unlock(&pool->super_lock);
 	pool->data_csum = pf_has(&gets, PF_FEAT_DATA_CSUM);
+	pool->reclaim = pf_has(&gets, PF_FEAT_RECLAIM);
+	if (pool->reclaim)
+		pf_space_begin_reclaim(pool->space);
 	err = pf_commit_wait(pool, true);
 	return err ? pf_diag_set(diag, err, "writing the superblocks failed: %s", pf_strerror(err)) : 0;
 }

@@ -150,6 +150,13 @@ void pf_space_stats(struct pf_space *space, struct pf_space_stats *out)
 	pthread_mutex_unlock(&space->lock);
 }
 
+void pf_space_begin_reclaim(struct pf_space *space)
+{
+	pthread_mutex_lock(&space->lock);
+	space->reclaim = true;
+	pthread_mutex_unlock(&space->lock);
+}
+
 bool pf_space_wants_commit(struct pf_space *space)
 {
 	uint64_t free_blocks = 0, waiting = 0;

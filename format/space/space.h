@@ -120,6 +120,8 @@ static inline uint64_t pf_space_reserve_of(uint64_t share_blocks)
 {
 	return share_blocks / 4;
 }
+/* An upgrade gives the pool the feature RECLAIM (I8). */
+void pf_space_begin_reclaim(struct pf_space *space);
 /* Told once after open from the superblock; commit/free of nodes keep it up to date. */
 void pf_space_set_node_blocks(struct pf_space *space, uint64_t node_blocks);
 
