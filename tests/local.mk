@@ -15,6 +15,7 @@ unit_tests = \
 	tests/unit/test_node \
 	tests/unit/test_posix_attr \
 	tests/unit/test_posix_big \
+	tests/unit/test_posix_faults \
 	tests/unit/test_posix_file \
 	tests/unit/test_posix_names \
 	tests/unit/test_posix_rename \
@@ -37,6 +38,7 @@ sim_tests = \
 	tests/sim/test_bitflip \
 	tests/sim/test_crash \
 	tests/sim/test_crash_bites \
+	tests/sim/test_crash_tools \
 	tests/sim/test_faults \
 	tests/sim/test_parallel
 

@@ -23,7 +23,35 @@ struct state {
 	struct simpool *s;
 	struct rng rng;
 	char why[1200];
+	unsigned version; /* now */
+	unsigned nr_upgrades;
 };
+
+/* Up by some versions; the CRCs that then are missing are filled in, now or later. */
+static int upgrade(struct state *t)
+{
+	unsigned to = t->version + (unsigned)rng_below(&t->rng, PF_VERSION_NEWEST - t->version + 1);
+	struct pf_diag diag = { "" };
+	int err = pf_pool_upgrade(t->s->pool, to, &diag);
+	if (err)
+		say(t->why, sizeof(t->why), "upgrade from version %u to %u: %s: %s", t->version, to, pf_strerror(err), diag.text);
+	t->nr_upgrades += to > t->version;
+	t->version = to;
+	return err;
+}
+
+static int scrub(struct state *t, bool fill_in)
+{
+	struct pf_scrub_options options = { .fill_in = fill_in };
+	struct pf_scrub_sink sink = { 0 };
+	struct pf_scrub_result r = { 0 };
+	int err = pf_scrub(t->s->pool, &options, &sink, &r);
+	bool left = fill_in && t->version >= 5 && r.unverified_bytes > r.filled_in_bytes;
+	if (err || r.nr_errors || left)
+		say(t->why, sizeof(t->why), "scrub: %s, %ju errors, %ju bytes unverified, %ju filled in", pf_strerror(err),
+		    (uintmax_t)r.nr_errors, (uintmax_t)r.unverified_bytes, (uintmax_t)r.filled_in_bytes);
+	return err ? err : r.nr_errors || left ? -PF_EDATA_CSUM : 0;
+}
 
 static int remount(void *arg, struct pf_pool **pool)
 {
@@ -34,6 +62,10 @@ static int remount(void *arg, struct pf_pool **pool)
 		err = simpool_check(t->s, t->why, sizeof(t->why));
 	if (!err)
 		err = simpool_open(t->s, false, t->why, sizeof(t->why));
+	if (!err && rng_one_in(&t->rng, 3))
+		err = upgrade(t);
+	if (!err && rng_one_in(&t->rng, 3))
+		err = scrub(t, rng_one_in(&t->rng, 2));
 	*pool = t->s->pool;
 	return err;
 }
@@ -60,7 +92,7 @@ static int drain(struct ops *o, char *why, size_t cap)
 }
 
 /* Everything removed: the space is that of the fresh pool, to the last block. */
-static int end(struct ops *o, const struct run *r, const struct pf_statfs *fresh, char *why, size_t cap)
+static int end(struct ops *o, unsigned version, const struct pf_statfs *fresh, char *why, size_t cap)
 {
 	struct pf_statfs s;
 	if (ops_compare(o) || ops_remove_all(o)) {
@@ -75,7 +107,7 @@ static int end(struct ops *o, const struct run *r, const struct pf_statfs *fresh
 			 (uintmax_t)s.nr_inodes, (uintmax_t)fresh->total_blocks, (uintmax_t)fresh->nr_inodes);
 		return -1;
 	}
-	if (r->pool.version >= 4 && (s.free_blocks != fresh->free_blocks || s.avail_blocks != fresh->avail_blocks)) {
+	if (version >= 4 && (s.free_blocks != fresh->free_blocks || s.avail_blocks != fresh->avail_blocks)) {
 		say(why, cap, "empty again, but %ju blocks free and %ju available, not %ju and %ju", (uintmax_t)s.free_blocks,
 			 (uintmax_t)s.avail_blocks, (uintmax_t)fresh->free_blocks, (uintmax_t)fresh->avail_blocks);
 		return -1;
@@ -102,12 +134,12 @@ static int run_ops(struct state *t, const struct run *r, struct ops *o, char *wh
 		say(why, cap, "%s%s%s", o->failure, t->why[0] ? ": " : "", t->why);
 		return err;
 	}
-	return end(o, r, &fresh, why, cap);
+	return end(o, t->version, &fresh, why, cap);
 }
 
 static int run_one(const struct run *r)
 {
-	struct state t = { .rng.state = rng_mix(r->seed) };
+	struct state t = { .rng.state = rng_mix(r->seed), .version = r->pool.version };
 	struct ops o = { 0 };
 	char why[4000] = "";
 	alarm(120);
@@ -115,8 +147,9 @@ static int run_one(const struct run *r)
 	int err = t.s ? run_ops(&t, r, &o, why, sizeof(why)) : -1;
 	if (t.s && o.model) {
 		if (r->trace || getenv("POOLFS_TEST_VERBOSE"))
-			printf("%ju operations, %ju times no space, %ju files made, %ju remounts\n", (uintmax_t)o.nr,
-			       (uintmax_t)o.nr_enospc, (uintmax_t)o.nr_ok[OP_CREATE], (uintmax_t)o.nr_ok[OP_REMOUNT]);
+			printf("%ju operations, %ju times no space, %ju files made, %ju remounts, %u upgrades\n", (uintmax_t)o.nr,
+			       (uintmax_t)o.nr_enospc, (uintmax_t)o.nr_ok[OP_CREATE], (uintmax_t)o.nr_ok[OP_REMOUNT],
+			       t.nr_upgrades);
 		ops_finish(&o);
 	}
 	if (!err)

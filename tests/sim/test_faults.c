@@ -159,6 +159,78 @@ static void run_matrix(uint64_t density)
 	}
 }
 
+/* Short disturbances all the time: what failed has changed nothing (posix.h I2), which is compared in the living pool; and it is still
+ * fit to be closed cleanly. */
+static int disturb(struct simpool *s, struct ops *ops, struct rng *rng, unsigned nr_ops, char *why, size_t cap)
+{
+	int err = 0;
+	for (unsigned k = 0; !err && k < nr_ops; k++) {
+		struct sim_fault fault = { .ops = rng_one_in(rng, 3) ? SIM_WRITE : SIM_READ, .kind = SIM_FAIL,
+					   .skip = rng_below(rng, 4), .count = 1 + rng_below(rng, 2) };
+		/* a block that cannot be read is read once more */
+		if (fault.ops == SIM_READ)
+			fault.count += 2;
+		if (rng_one_in(rng, 2))
+			simworld_add_fault(s->world, &fault);
+		err = ops_step(ops);
+		simworld_clear_faults(s->world);
+		if (!err && k % 50 == 49) {
+			ops->config.tolerate_errors = false;
+			err = ops_compare(ops);
+			ops->config.tolerate_errors = true;
+		}
+	}
+	if (err)
+		say(why, cap, "%s", ops->failure);
+	return err;
+}
+
+static void transient(unsigned version, uint64_t seed, unsigned nr_ops, bool trace)
+{
+	struct simpool_config config = { .version = version, .nr_members = 1 + (unsigned)(seed % 3), .seed = seed,
+					 .placement = (unsigned)(seed / 3 % 2), .size_bytes = UINT64_C(24) << 20,
+					 .cache_bytes = UINT64_C(16) << 10, .verbose = trace };
+	struct ops_config ops_config;
+	struct ops ops = { 0 };
+	struct rng rng = { .state = rng_mix(seed ^ UINT64_C(0x666c74)) };
+	char why[2500] = "";
+	nr_trials++;
+	alarm(60);
+	struct simpool *s = simpool_new(&config, why, sizeof(why));
+	ops_config_default(&ops_config, seed);
+	ops_config.weight[OP_REMOUNT] = 0;
+	ops_config.max_inodes = 150;
+	ops_config.tolerate_errors = true;
+	ops_config.trace = trace;
+	int err = s ? ops_start(&ops, &ops_config, &s->env, s->pool) : -1;
+	if (!err)
+		err = disturb(s, &ops, &rng, nr_ops, why, sizeof(why));
+	if (!err && (err = pf_pool_sync(s->pool)))
+		say(why, sizeof(why), "sync on healthy disks gives %s", pf_strerror(err));
+	ops.config.tolerate_errors = false;
+	if (!err)
+		err = simpool_remount(s, why, sizeof(why));
+	if (!err) {
+		ops.pool = s->pool;
+		model_remount(ops.model);
+		err = ops_compare(&ops);
+		say(why, sizeof(why), "after a remount: %s", ops.failure);
+	}
+	if (!err)
+		err = simpool_close(s, why, sizeof(why));
+	if (!err)
+		err = simpool_check(s, why, sizeof(why));
+	nr_failed_ops += ops.nr_tolerated;
+	if (err) {
+		printf("FAIL: %s\nrepeat with: test_faults --transient --version %u --seed %ju\n", why, version, (uintmax_t)seed);
+		nr_bad++;
+	}
+	if (ops.model)
+		ops_finish(&ops);
+	simpool_free(s);
+	alarm(0);
+}
+
 static void on_alarm(int sig)
 {
 	static const char text[] = "FAIL: hangs\n";
@@ -170,7 +242,7 @@ static void on_alarm(int sig)
 static int usage(void)
 {
 	fprintf(stderr, "usage: test_faults [--version V --members M --seed S --op read|write|flush --count N --errno N --skip N "
-			"[--opening]]\n");
+			"[--opening]]\n       test_faults --transient --version V --seed S\n");
 	return EXIT_FAILURE;
 }
 
@@ -178,9 +250,11 @@ int main(int argc, char **argv)
 {
 	static const struct option longs[] = { { "version", 1, NULL, 'v' }, { "members", 1, NULL, 'm' }, { "seed", 1, NULL, 's' },
 					       { "op", 1, NULL, 'o' },	    { "count", 1, NULL, 'c' },	 { "errno", 1, NULL, 'e' },
-					       { "skip", 1, NULL, 'k' },    { "opening", 0, NULL, 'p' }, { NULL, 0, NULL, 0 } };
+					       { "skip", 1, NULL, 'k' },    { "opening", 0, NULL, 'p' }, { "transient", 0, NULL, 't' },
+					       { NULL, 0, NULL, 0 } };
 	struct trial t = { .version = 5, .nr_members = 2, .seed = 1, .nr_ops = 120, .fault = { .ops = SIM_WRITE, .err = -EIO } };
 	char why[2500] = "";
+	bool shaken = false;
 	int c;
 	signal(SIGALRM, on_alarm);
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
@@ -193,13 +267,19 @@ int main(int argc, char **argv)
 		case 'c': t.fault.count = v; break;
 		case 'e': t.fault.err = -(int)v; break;
 		case 'k': t.fault.skip = v; break;
+		case 't': shaken = true; break;
 		case 'p': t.while_opening = true; t.nr_ops = 10; break;
 		default: return usage();
 		}
 	}
 	t.trace = true;
 	if (argc == 1) {
-		run_matrix(getenv("POOLFS_TEST_LONG") ? 200 : 12);
+		bool more = getenv("POOLFS_TEST_LONG");
+		run_matrix(more ? 200 : 12);
+		for (uint64_t seed = 1; seed <= (more ? 2000 : 40) && nr_bad < 10; seed++)
+			transient(seed % 4 ? 5 : 3, seed, 300, false);
+	} else if (shaken) {
+		transient(t.version, t.seed, 300, true);
 	} else {
 		bool met = try(&t, why, sizeof(why));
 		printf("%s, the fault was %smet; %s\n", nr_bad ? "FAIL" : "good", met ? "" : "not ", why);
