@@ -501,6 +501,34 @@ START_TEST(group_not_initialised)
 }
 END_TEST
 
+/* Where deleted data stays marked, a repair of one map leaves the marks in it; lost tables are made anew from the tree. */
+START_TEST(without_reclamation)
+{
+	char why[1200] = "";
+	setup_populated_version(3, 2);
+	ck_assert(!simpool_open(sp, false, why, sizeof(why)));
+	ck_ok(unlink_name(PF_ROOT_INO, "file"));
+	ck_assert(!simpool_close(sp, why, sizeof(why)));
+	ck_ids(fsck(false), "");
+	begin();
+	pf_addr addr = first_block(in.big);
+	unsigned member = pf_addr_member(addr);
+	uint64_t nr_free = pf_get16(poke_group(p, member, 0).free_blocks);
+	poke_map_bit(p, member, pf_addr_block(addr), false);
+	end();
+	ck_ids(fsck(false), "PF0305");
+	ck_assert_uint_eq(fsck(true)->result.nr_left, 0);
+	begin();
+	ck_assert_uint_eq(pf_get16(poke_group(p, member, 0).free_blocks), nr_free);
+	pf_addr places[3];
+	poke_table_places(p, member, 0, places);
+	poke_flip(p, places[_i], 100, 1);
+	end();
+	ck_repaired(_i == 0 ? "PF0302" : _i == 1 ? "PF0303" : "PF0304");
+	teardown_world();
+}
+END_TEST
+
 /* With a node missing nobody knows what the blocks marked hold, so they stay marked. */
 START_TEST(damaged_tree_keeps_blocks_marked)
 {
@@ -569,8 +597,9 @@ int main(void)
 		tcase_add_loop_test(t, cases[i].test, 0, cases[i].loops);
 		suite_add_tcase(s, t);
 	}
-	TCase *t = tcase_create("version 4");
+	TCase *t = tcase_create("older versions");
 	tcase_add_test(t, extent_with_unknown_checksums);
+	tcase_add_loop_test(t, without_reclamation, 0, 3);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }
