@@ -380,6 +380,38 @@ START_TEST(one_place_under_two_parents)
 }
 END_TEST
 
+/* Not written before version 6, but read: a node in two places. */
+START_TEST(second_copy_helps_out)
+{
+	forged[0].buf = aligned_alloc(PF_BLOCK_SIZE, PF_NODE_SIZE);
+	world_new(&w, 1, TINY_CACHE, 1);
+	fill_tree(400, 300);
+	struct simdisk *disk = simworld_disk(w.rig.world, 0);
+	struct pf_ptr *root = &w.rig.super.root;
+	struct pf_run run;
+	MUST(!rig_alloc(&w.rig, PF_USE_NODE, PF_NODE_BLOCKS, PF_NODE_BLOCKS, &run));
+	read_forged(0, root->addr[0]);
+	root->addr[1] = run.addr;
+	pf_node_head(&forged[0])->addr[1] = pf_le64(run.addr);
+	root->crc = write_forged(&forged[0], root->addr[0]);
+	write_forged(&forged[0], run.addr);
+	for (unsigned bad = 0; bad < 4; bad++) { /* bit i: copy i */
+		for (unsigned i = 0; i < 2; i++) {
+			if (bad >> i & 1)
+				simdisk_flip_bit(disk, pf_addr_block(root->addr[i]) * PF_BLOCK_SIZE + 5000, 3);
+		}
+		nr_messages = 0;
+		cold();
+		MUST(read_all(0) == (bad == 3 ? w.model.nr : 0));
+		MUST(nr_messages == (bad == 3 ? 2 : bad & 1));
+		write_forged(&forged[0], root->addr[0]);
+		write_forged(&forged[0], root->addr[1]);
+	}
+	world_free(&w);
+	free(forged[0].buf);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("tree_damage");
@@ -391,6 +423,7 @@ static Suite *suite(void)
 	tcase_add_test(t, stale_and_misplaced_nodes_are_told);
 	tcase_add_loop_test(t, forged_trees_do_no_harm, 0, 6);
 	tcase_add_test(t, one_place_under_two_parents);
+	tcase_add_test(t, second_copy_helps_out);
 	tcase_set_timeout(t, 120);
 	suite_add_tcase(s, t);
 	return s;
