@@ -70,7 +70,7 @@ if command -v script >/dev/null; then
 	for answer in n:4 y:1; do
 		cp --sparse=always before/*.img .
 		printf '%s\n' "${answer%:*}" "${answer%:*}" "${answer%:*}" >.answers
-		timeout 60 script -qec "$FSCK a.img b.img" .typescript <.answers >.out 2>.err
+		timeout -k 10 60 script -qec "$FSCK a.img b.img" .typescript <.answers >.out 2>.err
 		status=$?
 		last="fsck.poolfs on a terminal, answer ${answer%:*}"
 		expect_exit "${answer#*:}"

@@ -77,7 +77,7 @@ fail() {
 # run COMMAND...: its exit code in $status, its output for the expectations.
 run() {
 	last="$*"
-	timeout 120 "$@" >"$work/.out" 2>"$work/.err" </dev/null
+	timeout -k 10 "${POOLFS_TEST_TIMEOUT:-120}" "$@" >"$work/.out" 2>"$work/.err" </dev/null
 	status=$?
 }
 expect_exit() {

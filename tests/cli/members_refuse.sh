@@ -70,7 +70,7 @@ each_refuses 'are both member 1 of the pool: name the one that you mean' pool/b.
 rm pool/copy.img
 
 # -- in use
-flock -o pool/b.img sleep 120 &
+(flock 9 && exec sleep 120) 9<pool/b.img &
 pids+=($!)
 until ! flock -n pool/b.img true; do sleep 0.05; done
 unchanged all_busy

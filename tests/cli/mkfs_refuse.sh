@@ -98,7 +98,7 @@ dd if=/dev/zero of=back.img bs=64K seek=1 count=8 conv=notrunc status=none
 refuses 1 'back.img: contains member 1 of 2 of the poolfs pool' "$MKFS" back.img
 
 # -- in use, also with -f
-flock -o a.img sleep 60 &
+(flock 9 && exec sleep 60) 9<a.img &
 pids+=($!)
 until ! flock -n a.img true; do sleep 0.05; done
 refuses 1 'a.img: in use: .*-f does not overwrite' "$MKFS" a.img
