@@ -49,9 +49,23 @@ void reply_entry(fuse_req_t req, int err, const struct pf_attr *attr)
 		pf_forget(pool, attr->ino, 1);
 }
 
-static void want(struct fuse_conn_info *conn, unsigned flag)
+/* From 3.17 on flags have 64 bits and libfuse refuses a mixture of the old way and the new. */
+static void want(struct fuse_conn_info *conn, uint64_t flag)
 {
-	conn->want |= conn->capable & flag;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+	fuse_set_feature_flag(conn, flag);
+#else
+	conn->want |= conn->capable & (unsigned)flag;
+#endif
+}
+
+static void do_not_want(struct fuse_conn_info *conn, uint64_t flag)
+{
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+	fuse_unset_feature_flag(conn, flag);
+#else
+	conn->want &= ~(unsigned)flag;
+#endif
 }
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
@@ -80,13 +94,20 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_SETXATTR_EXT);
 #endif
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
-	fuse_set_feature_flag(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
-	fuse_set_feature_flag(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);
+	want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
+	want(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);
+#endif
+#ifdef FUSE_CAP_OVER_IO_URING
+	do_not_want(conn, FUSE_CAP_OVER_IO_URING); /* its threads are not our workers */
 #endif
 	/* a truncating open is a setattr: there is no open request. Nobody else changes files, so nothing is to be checked at open.
 	 * Splicing is no gain for bytes that are checksummed here. KILLPRIV_V2 replaces its first version. */
-	conn->want &= ~(unsigned)(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
-				  FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_HANDLE_KILLPRIV);
+	do_not_want(conn, FUSE_CAP_ATOMIC_O_TRUNC);
+	do_not_want(conn, FUSE_CAP_AUTO_INVAL_DATA);
+	do_not_want(conn, FUSE_CAP_SPLICE_READ);
+	do_not_want(conn, FUSE_CAP_SPLICE_WRITE);
+	do_not_want(conn, FUSE_CAP_SPLICE_MOVE);
+	do_not_want(conn, FUSE_CAP_HANDLE_KILLPRIV);
 }
 
 /* flush and release are missing on purpose: ENOSYS to the first one stops the kernel from asking again. It still writes the

@@ -48,8 +48,7 @@ static const struct row table[] = {
 	/* of FUSE */
 	{ "allow_other", SWITCH, AT(allow_other), YES, true },
 	{ "noallow_other", SWITCH, AT(allow_other), NO, true },
-	{ "default_permissions", SWITCH, AT(default_permissions), YES, true },
-	{ "nodefault_permissions", SWITCH, AT(default_permissions), NO, true },
+	{ "default_permissions", IGNORE, 0, 0, true }, /* always on: nobody else checks */
 	/* what the kernel shows of a FUSE mount, and mount(8) hands back for a remount */
 	{ "user_id", IGNORE, 0, 0, true },
 	{ "group_id", IGNORE, 0, 0, true },
@@ -128,8 +127,7 @@ static const char usage[] =
 	"       threads=N         threads that read requests\n"
 	"       max_background=N  read-ahead and asynchronous requests in flight (default 64)\n"
 	"       fsname=NAME       shown as the source of the mount instead of SPEC\n"
-	"       [no]allow_other, [no]default_permissions\n"
-	"                         as in mount.fuse(8); both are on for root, the second for everybody\n"
+	"       [no]allow_other   whether other users may use the mount; on for root\n"
 	"  -h, --help            this text\n"
 	"  -V, --version         the version\n";
 

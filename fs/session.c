@@ -73,8 +73,7 @@ static int build_options(const struct options *opt, bool read_only, char **list)
 	if (!err)
 		err = fuse_opt_add_opt_escaped(list, source) | add(list, "subtype=poolfs");
 	free(source);
-	if (opt->default_permissions != NO)
-		err |= add(list, "default_permissions");
+	err |= add(list, "default_permissions");
 	if (opt->allow_other == YES || (opt->allow_other == UNSET && root))
 		err |= add(list, "allow_other");
 	if (read_only)
