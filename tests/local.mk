@@ -40,6 +40,7 @@ sim_tests = \
 	tests/sim/test_crash_bites \
 	tests/sim/test_crash_tools \
 	tests/sim/test_faults \
+	tests/sim/test_lying_disk \
 	tests/sim/test_parallel
 
 cli_tests = \

@@ -32,6 +32,7 @@ static const struct {
 	[OP_WRITE] = { "write", op_write, 90 },
 	[OP_APPEND] = { "append", op_append, 60 },
 	[OP_OVERWRITE] = { "overwrite", op_overwrite, 50 },
+	[OP_SCATTER] = { "scatter", op_scatter, 3 },
 	[OP_READ] = { "read", op_read, 60 },
 	[OP_TRUNCATE] = { "truncate", op_truncate, 40 },
 	[OP_FALLOCATE] = { "fallocate", op_fallocate, 40 },
@@ -342,6 +343,9 @@ static enum op_kind pick_kind(struct ops *o)
 		o->nr_enospc += o->nr_enospc % 12 == 0;
 		o->removing = 20 + (unsigned)rng_below(&o->rng, o->config.max_inodes);
 	}
+	/* with other things in between */
+	if (o->scatter.left && !rng_one_in(&o->rng, 8))
+		return OP_SCATTER;
 	if (o->removing) {
 		o->removing--;
 		enum op_kind kind = removals[rng_below(&o->rng, sizeof(removals) / sizeof(removals[0]))];

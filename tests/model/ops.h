@@ -20,7 +20,7 @@
 enum op_kind {
 	OP_CREATE, OP_MKDIR, OP_MKNOD, OP_SYMLINK, OP_UNNAMED, OP_LINK, OP_UNLINK, OP_RMDIR, OP_RENAME, OP_LOOKUP,
 	OP_READDIR, OP_CURSOR, OP_READLINK,
-	OP_WRITE, OP_APPEND, OP_OVERWRITE, OP_READ, OP_TRUNCATE, OP_FALLOCATE, OP_LSEEK, OP_COPY,
+	OP_WRITE, OP_APPEND, OP_OVERWRITE, OP_SCATTER, OP_READ, OP_TRUNCATE, OP_FALLOCATE, OP_LSEEK, OP_COPY,
 	OP_SETATTR, OP_SETXATTR, OP_GETXATTR, OP_REMOVEXATTR, OP_FORGET, OP_STATFS,
 	OP_FSYNC, OP_SYNC, OP_STEP, OP_CHECKPOINT, OP_REMOUNT,
 	OP_COUNT
@@ -60,6 +60,10 @@ struct ops {
 	/* of all */
 	uint64_t nr_enospc, nr_tolerated, nr_ok[OP_COUNT];
 	unsigned removing; /* operations still to be removals */
+	struct ops_scatter {
+		uint64_t ino, block, step;
+		unsigned left;
+	} scatter;
 	/* a directory being read while it changes */
 	struct ops_cursor {
 		uint64_t dir, cookie, nr;

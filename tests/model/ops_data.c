@@ -86,6 +86,36 @@ int op_overwrite(struct ops *o)
 	return write_at(o, ino, off, pick_length(o, size - off < 65536 ? size - off : 65536));
 }
 
+/* One block in every few, each an operation of its own, so that the file gets into more pieces than one transaction takes. */
+int op_scatter(struct ops *o)
+{
+	struct ops_scatter *c = &o->scatter;
+	if (!c->left) {
+		c->ino = pick_file(o);
+		if (!c->ino)
+			return o->failure[0] ? -1 : 0;
+		c->step = 2 + rng_below(&o->rng, 3);
+		c->block = rng_below(&o->rng, c->step);
+		c->left = 70 + (unsigned)rng_below(&o->rng, 60);
+	}
+	c->left--;
+	c->block += c->step;
+	uint64_t ino = c->ino, off = c->block * MODEL_BLOCK;
+	if (!model_get(o->model, ino) || !model_is_file(model_get(o->model, ino)) || !model_slot(o->model, ino)->refs ||
+	    off + MODEL_BLOCK > o->config.max_file_bytes) {
+		c->left = 0;
+		return 0;
+	}
+	rng_fill(&o->rng, o->data, MODEL_BLOCK);
+	describe(o, "(%ju, block %ju)", (uintmax_t)ino, (uintmax_t)c->block);
+	int64_t got = pf_write(o->pool, ino, off, o->data, MODEL_BLOCK, 0);
+	if (excused(o, got, true))
+		return check_failed(o, ino);
+	if (expect(o, model_write(o->model, ino, off, o->data, MODEL_BLOCK, 0), got))
+		return -1;
+	return check_inode(o, ino);
+}
+
 int op_read(struct ops *o)
 {
 	uint64_t ino = pick_file(o);

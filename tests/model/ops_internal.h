@@ -50,6 +50,7 @@ int op_readlink(struct ops *o);
 int op_write(struct ops *o);
 int op_append(struct ops *o);
 int op_overwrite(struct ops *o);
+int op_scatter(struct ops *o);
 int op_read(struct ops *o);
 int op_truncate(struct ops *o);
 int op_fallocate(struct ops *o);

@@ -16,6 +16,7 @@ struct run {
 	uint64_t seed;
 	uint64_t nr_ops;
 	uint64_t compare_each;
+	bool crowded; /* names and attributes fill the pool, not data */
 	bool trace;
 };
 
@@ -72,10 +73,10 @@ static int remount(void *arg, struct pf_pool **pool)
 
 static void print_command(const struct run *r)
 {
-	printf("repeat with: test_model --seed %ju --ops %ju --version %u --members %u --placement %s --size %ju --cache %ju\n",
+	printf("repeat with: test_model --seed %ju --ops %ju --version %u --members %u --placement %s --size %ju --cache %ju%s\n",
 	       (uintmax_t)r->seed, (uintmax_t)r->nr_ops, r->pool.version, r->pool.nr_members,
 	       r->pool.placement == PF_PLACE_FILE ? "file" : "stripe", (uintmax_t)r->pool.size_bytes,
-	       (uintmax_t)r->pool.cache_bytes);
+	       (uintmax_t)r->pool.cache_bytes, r->crowded ? " --crowded" : "");
 }
 
 static int drain(struct ops *o, char *why, size_t cap)
@@ -121,6 +122,15 @@ static int run_ops(struct state *t, const struct run *r, struct ops *o, char *wh
 	struct pf_statfs fresh;
 	ops_config_default(&config, r->seed);
 	config.trace = r->trace;
+	if (r->crowded) {
+		config.max_inodes = 100000;
+		config.max_write_bytes = 10000;
+		config.weight[OP_CREATE] = 600;
+		config.weight[OP_MKDIR] = 100;
+		config.weight[OP_SYMLINK] = 300;
+		config.weight[OP_SETXATTR] = 300;
+		config.weight[OP_CURSOR] = 2;
+	}
 	pf_pool_statfs(t->s->pool, &fresh);
 	int err = ops_start(o, &config, &t->s->env, t->s->pool);
 	o->remount = remount;
@@ -196,6 +206,15 @@ static int run_matrix(uint64_t seed, uint64_t nr_ops)
 			}
 		}
 	}
+	for (unsigned version = 3; version <= PF_VERSION_NEWEST; version++) {
+		struct run r = {
+			.pool = { .version = version, .nr_members = 1, .size_bytes = UINT64_C(17) << 20, .seed = seed + nr,
+				  .cache_bytes = UINT64_C(256) << 10 },
+			.seed = seed + nr, .nr_ops = 8 * nr_ops, .compare_each = 8 * nr_ops, .crowded = true,
+		};
+		nr++;
+		nr_failed += run_one(&r) != 0;
+	}
 	printf("%u runs, %u failed\n", nr, nr_failed);
 	return nr_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -203,7 +222,7 @@ static int run_matrix(uint64_t seed, uint64_t nr_ops)
 static int usage(void)
 {
 	fprintf(stderr, "usage: test_model [--seed S] [--ops N] [--version V] [--members M] [--placement file|stripe] [--size BYTES] "
-			"[--cache BYTES] [--compare-each N] [--trace]\n");
+			"[--cache BYTES] [--crowded] [--compare-each N] [--trace]\n");
 	return EXIT_FAILURE;
 }
 
@@ -213,7 +232,7 @@ int main(int argc, char **argv)
 					       { "version", 1, NULL, 'v' },	 { "members", 1, NULL, 'm' },
 					       { "placement", 1, NULL, 'p' },	 { "size", 1, NULL, 'z' },
 					       { "compare-each", 1, NULL, 'c' }, { "trace", 0, NULL, 't' },
-					       { "cache", 1, NULL, 'a' },
+					       { "cache", 1, NULL, 'a' },	 { "crowded", 0, NULL, 'w' },
 					       { NULL, 0, NULL, 0 } };
 	struct run r = {
 		.pool = { .version = 0, .nr_members = 2, .size_bytes = UINT64_C(32) << 20 },
@@ -232,6 +251,7 @@ int main(int argc, char **argv)
 		case 'z': r.pool.size_bytes = v; break;
 		case 'c': r.compare_each = v ? v : 1; break;
 		case 'a': r.pool.cache_bytes = v; break;
+		case 'w': r.crowded = true; break;
 		case 't': r.trace = true; break;
 		default: return usage();
 		}

@@ -140,6 +140,31 @@ static struct simpool *adopt(struct explorer *e, const struct explore_id *id, st
 	return s;
 }
 
+/* What a read-only mount shows keeps the promise too, and nothing is written. */
+static int look(struct simpool *s, struct oracle *oracle, size_t cut, char *why, size_t cap)
+{
+	simworld_record(s->world);
+	if (simpool_open(s, true, why, cap))
+		return -1;
+	struct model *got = model_new();
+	int err = model_load(s->pool, got, why, cap);
+	if (!err)
+		err = oracle_judge(oracle, cut, got, why, cap);
+	if (!err)
+		err = simpool_close(s, why, cap);
+	if (err) {
+		char text[1500];
+		say(text, sizeof(text), "%s", why);
+		say(why, cap, "read-only: %s", text);
+	} else if (simworld_log_len(s->world)) {
+		say(why, cap, "a read-only mount has written");
+		err = -1;
+	}
+	model_free(got);
+	simpool_abandon(s);
+	return err;
+}
+
 /* Opens the crashed world and compares, closes and checks it. */
 static int recover(struct simpool *s, struct oracle *oracle, size_t cut, char *why, size_t cap)
 {
@@ -189,6 +214,8 @@ int explorer_state(struct explorer *e, const struct explore_id *id, char *why, s
 	if (id->sub % 4 == 0)
 		err = simpool_check(s, why, cap);
 	s->missing_supers = false;
+	if (!err && id->sub % 4 == 1)
+		err = look(s, e->w.oracle, id->cut, why, cap);
 	if (!err)
 		err = recover(s, e->w.oracle, id->cut, why, cap);
 	simpool_free(s);

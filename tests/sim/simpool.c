@@ -77,6 +77,7 @@ int simpool_open(struct simpool *s, bool read_only, char *why, size_t cap)
 	struct pf_diag diag = { "" };
 	struct pf_pool_options options = {
 		.read_only = read_only,
+		.commit_interval_ms = s->config.commit_interval_ms,
 		.cache_bytes = s->config.cache_bytes ? s->config.cache_bytes : UINT64_C(16) << 20,
 	};
 	unsigned nr = open_disks(s, read_only, false, ios);

@@ -18,7 +18,7 @@ static const struct weight overwrites[] = { { OP_CREATE, 12 }, { OP_MKDIR, 2 }, 
 static const struct weight big[] = { { OP_CREATE, 25 }, { OP_MKDIR, 4 }, { OP_WRITE, 120 }, { OP_APPEND, 160 }, { OP_OVERWRITE, 80 },
 				     { OP_COUNT, 0 } };
 static const struct weight holes[] = { { OP_CREATE, 20 }, { OP_MKDIR, 4 }, { OP_WRITE, 100 }, { OP_TRUNCATE, 90 },
-				       { OP_FALLOCATE, 140 }, { OP_COPY, 40 }, { OP_COUNT, 0 } };
+				       { OP_FALLOCATE, 140 }, { OP_COPY, 40 }, { OP_SCATTER, 12 }, { OP_COUNT, 0 } };
 
 static void weigh(struct ops_config *c, const struct weight *w)
 {

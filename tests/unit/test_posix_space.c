@@ -6,6 +6,10 @@ static void setup_small(void)
 {
 	setup_with(5, 1, 24 * MIB);
 }
+static void setup_large(void)
+{
+	setup_with(5, 2, 64 * MIB);
+}
 static void setup_small_v3(void)
 {
 	setup_with(3, 1, 24 * MIB);
@@ -240,6 +244,84 @@ START_TEST(truncation_is_finished_after_a_crash)
 }
 END_TEST
 
+/* Blocks 1, 3, 5 ... of the file, so that it is in @nr pieces. */
+static uint64_t make_scattered(unsigned nr, uint8_t *p)
+{
+	uint64_t f = make_file(PF_ROOT_INO, "scattered");
+	for (unsigned k = 0; k < nr; k++) {
+		memcpy(p, &k, sizeof(k));
+		put(f, (2 * k + 1) * UINT64_C(4096), p, 4096);
+	}
+	settle();
+	return f;
+}
+
+/* Old or new, never between; @from: the first piece that is gone in the new. */
+static void ck_old_or_new(unsigned nr, unsigned from, uint8_t *p, bool punched)
+{
+	uint64_t f = look(PF_ROOT_INO, "scattered");
+	uint64_t full = 2 * nr * UINT64_C(4096), size = attr_of(f).size_bytes;
+	int64_t first_data = pf_lseek(POOL, f, (2 * from + 1) * UINT64_C(4096), SEEK_DATA);
+	bool old = punched ? first_data == (int64_t)((2 * from + 1) * UINT64_C(4096)) : size == full;
+	ck_assert_uint_eq(size, punched || old ? full : (2 * from + 1) * UINT64_C(4096));
+	for (unsigned k = 0; k < nr; k += 1 + k / 50) {
+		memcpy(p, &k, sizeof(k));
+		uint64_t at = (2 * k + 1) * UINT64_C(4096);
+		if (k < from || old)
+			ck_bytes(f, at, p, 4096);
+		else if (punched)
+			ck_zeros(f, at, 4096);
+	}
+	pf_forget(POOL, f, 1);
+}
+
+/* With the workers of a mounted pool, a checkpoint falls into the middle of a long removal. */
+static void cut_long_removal(bool punched)
+{
+	enum { NR = 12000, FROM = 100 };
+	char why[1200];
+	uint8_t *p = pattern(5, 4096);
+	uint64_t f = make_scattered(NR, p);
+	ck_ok(truncate_to(f, 2 * NR * UINT64_C(4096)));
+	settle();
+	simworld_record(sp->world);
+	ck_ok(simpool_close(sp, why, sizeof(why)));
+	sp->config.commit_interval_ms = 1;
+	ck_ok(simpool_open(sp, false, why, sizeof(why)));
+	ck_ok(pf_pool_start_workers(POOL));
+	f = look(PF_ROOT_INO, "scattered");
+	if (punched)
+		ck_ok(pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (2 * FROM + 1) * UINT64_C(4096), 100 * MIB));
+	else
+		ck_ok(truncate_to(f, (2 * FROM + 1) * UINT64_C(4096)));
+	ck_ok(simpool_close(sp, why, sizeof(why)));
+	struct simworld *recorded = sp->world;
+	size_t len = simworld_log_len(recorded);
+	for (size_t cut = 0; cut <= len; cut += 1 + len / 24) {
+		for (unsigned read_only = 0; read_only < 2; read_only++) {
+			sp->world = simworld_crash(recorded, cut, NULL);
+			ck_assert_msg(simpool_open(sp, read_only, why, sizeof(why)) == 0, "%s", why);
+			ck_old_or_new(NR, FROM, p, punched);
+			ck_ok(simpool_close(sp, why, sizeof(why)));
+			simworld_free(sp->world);
+		}
+	}
+	sp->world = recorded;
+	free(p);
+}
+
+START_TEST(a_long_truncation_is_old_or_new)
+{
+	cut_long_removal(false);
+}
+END_TEST
+
+START_TEST(a_long_punch_is_old_or_new)
+{
+	cut_long_removal(true);
+}
+END_TEST
+
 START_TEST(many_nameless_files)
 {
 	uint64_t fresh = free_blocks();
@@ -283,6 +365,12 @@ int main(void)
 	tcase_add_test(t, nameless_files_go_after_a_crash);
 	tcase_add_test(t, truncation_is_finished_after_a_crash);
 	tcase_add_test(t, many_nameless_files);
+	suite_add_tcase(s, t);
+	t = tcase_create("long removals");
+	tcase_add_checked_fixture(t, setup_large, teardown);
+	tcase_set_timeout(t, 120);
+	tcase_add_test(t, a_long_truncation_is_old_or_new);
+	tcase_add_test(t, a_long_punch_is_old_or_new);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }
