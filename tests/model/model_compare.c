@@ -130,8 +130,8 @@ static bool diff_entries(struct model *m, struct model_inode *a, struct model_in
 		if (!other)
 			return differs(why, cap, m, a->ino, "entry '%s' is missing", a->entries[e].name);
 		if (other->ino != a->entries[e].ino)
-			return differs(why, cap, m, a->ino, "entry '%s' leads to inode %ju, not %ju", a->entries[e].name,
-				       (uintmax_t)other->ino, (uintmax_t)a->entries[e].ino);
+			return differs(why, cap, m, a->ino, "entry '%s' leads to inode %ju, not %ju",
+				       a->entries[e].name, (uintmax_t)other->ino, (uintmax_t)a->entries[e].ino);
 	}
 	for (size_t e = 0; e < b->nr_entries; e++) {
 		if (!model_find(a, b->entries[e].name))
@@ -209,7 +209,7 @@ bool model_diff_content(struct model_inode *a, struct model_inode *b, char *why,
 		return false;
 	if (a->size_bytes != b->size_bytes) {
 		say(why, cap, "inode %ju: size %ju, not %ju", (uintmax_t)a->ino, (uintmax_t)b->size_bytes,
-			 (uintmax_t)a->size_bytes);
+		    (uintmax_t)a->size_bytes);
 		return true;
 	}
 	size_t most = a->nr_pages > b->nr_pages ? a->nr_pages : b->nr_pages;
@@ -221,7 +221,7 @@ bool model_diff_content(struct model_inode *a, struct model_inode *b, char *why,
 			if (x[k] == y[k])
 				continue;
 			say(why, cap, "inode %ju (%ju bytes): byte %ju is %02x, not %02x", (uintmax_t)a->ino,
-				 (uintmax_t)a->size_bytes, (uintmax_t)(p * MODEL_BLOCK + k), y[k], x[k]);
+			    (uintmax_t)a->size_bytes, (uintmax_t)(p * MODEL_BLOCK + k), y[k], x[k]);
 			return true;
 		}
 	}

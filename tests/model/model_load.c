@@ -16,7 +16,7 @@ struct loader {
 	struct model *m;
 	char *why;
 	size_t cap;
-	uint8_t *buf; /* CHUNK_BYTES and a block, aligned */
+	uint8_t *buf;   /* CHUNK_BYTES and a block, aligned */
 	uint64_t *todo; /* directories */
 	size_t nr_todo, cap_todo;
 };
@@ -36,7 +36,8 @@ static int bad(struct loader *l, int err, const char *fmt, ...)
 static int load_content(struct loader *l, struct model_inode *i)
 {
 	if (i->size_bytes > 4 * MODEL_MAX_FILE_BYTES)
-		return bad(l, -EFBIG, "inode %ju has the impossible size %ju", (uintmax_t)i->ino, (uintmax_t)i->size_bytes);
+		return bad(l, -EFBIG, "inode %ju has the impossible size %ju", (uintmax_t)i->ino,
+			   (uintmax_t)i->size_bytes);
 	i->nr_pages = (size_t)((i->size_bytes + MODEL_BLOCK - 1) / MODEL_BLOCK);
 	i->pages = calloc(i->nr_pages + 1, sizeof(*i->pages));
 	i->blocks = malloc(i->nr_pages + 1);
@@ -45,8 +46,8 @@ static int load_content(struct loader *l, struct model_inode *i)
 		uint64_t want = i->size_bytes - off < CHUNK_BYTES ? i->size_bytes - off : CHUNK_BYTES;
 		int64_t n = pf_read(l->pool, i->ino, off, l->buf, want);
 		if (n != (int64_t)want)
-			return bad(l, n < 0 ? (int)n : -EIO, "reading %ju bytes at %ju of inode %ju gives %jd", (uintmax_t)want,
-				   (uintmax_t)off, (uintmax_t)i->ino, (intmax_t)n);
+			return bad(l, n < 0 ? (int)n : -EIO, "reading %ju bytes at %ju of inode %ju gives %jd",
+				   (uintmax_t)want, (uintmax_t)off, (uintmax_t)i->ino, (intmax_t)n);
 		memset(l->buf + want, 0, MODEL_BLOCK);
 		for (uint64_t at = 0; at < want; at += MODEL_BLOCK) {
 			const uint8_t *p = l->buf + at;
@@ -167,13 +168,13 @@ static int load_entry(struct loader *l, uint64_t dir, const struct model_entry *
 	if (err)
 		return bad(l, err, "lookup of '%s', listed in directory %ju", e->name, (uintmax_t)dir);
 	if (attr.ino != e->ino || IFTODT(attr.mode) != dtype)
-		err = bad(l, -EIO, "'%s' in directory %ju: readdir says inode %ju type %u, lookup says %ju mode %o", e->name,
-			  (uintmax_t)dir, (uintmax_t)e->ino, dtype, (uintmax_t)attr.ino, attr.mode);
+		err = bad(l, -EIO, "'%s' in directory %ju: readdir says inode %ju type %u, lookup says %ju mode %o",
+			  e->name, (uintmax_t)dir, (uintmax_t)e->ino, dtype, (uintmax_t)attr.ino, attr.mode);
 	else if (!model_get(l->m, attr.ino))
 		err = load_inode(l, &attr, dir);
 	else if (S_ISDIR(attr.mode))
-		err = bad(l, -EIO, "directory %ju has two names, one of them '%s' in directory %ju", (uintmax_t)attr.ino, e->name,
-			  (uintmax_t)dir);
+		err = bad(l, -EIO, "directory %ju has two names, one of them '%s' in directory %ju",
+			  (uintmax_t)attr.ino, e->name, (uintmax_t)dir);
 	pf_forget(l->pool, attr.ino, 1);
 	return err;
 }

@@ -230,7 +230,8 @@ static void move_dir(struct model *m, uint64_t ino, uint64_t from, uint64_t to)
 	model_edit(m, to)->nlink++;
 }
 
-static void exchange(struct model *m, uint64_t old_parent, const char *old_name, uint64_t new_parent, const char *new_name)
+static void exchange(struct model *m, uint64_t old_parent, const char *old_name, uint64_t new_parent,
+		     const char *new_name)
 {
 	struct model_entry *a = (struct model_entry *)model_find(model_edit(m, old_parent), old_name);
 	struct model_entry *b = (struct model_entry *)model_find(model_edit(m, new_parent), new_name);

@@ -86,7 +86,7 @@ int fail(struct ops *o, const char *fmt, ...)
 	va_end(ap);
 	if (!o->failure[0])
 		say(o->failure, sizeof(o->failure), "operation %ju, %s %s: %s", (uintmax_t)o->nr, ops_name(o->kind),
-			 o->text, what);
+		    o->text, what);
 	return -1;
 }
 
@@ -196,8 +196,8 @@ static int check_blocks(struct ops *o, const struct pf_attr *a, const struct mod
 	model_blocks(i, &least, &most);
 	if (a->blocks >= least && a->blocks <= most)
 		return 0;
-	return fail(o, "inode %ju has %ju blocks, expected %ju to %ju", (uintmax_t)i->ino, (uintmax_t)a->blocks, (uintmax_t)least,
-		    (uintmax_t)most);
+	return fail(o, "inode %ju has %ju blocks, expected %ju to %ju", (uintmax_t)i->ino, (uintmax_t)a->blocks,
+		    (uintmax_t)least, (uintmax_t)most);
 }
 
 int check_attr(struct ops *o, const struct pf_attr *a, uint64_t ino)
@@ -206,11 +206,11 @@ int check_attr(struct ops *o, const struct pf_attr *a, uint64_t ino)
 	if (a->ino != ino)
 		return fail(o, "attributes of inode %ju instead of %ju", (uintmax_t)a->ino, (uintmax_t)ino);
 	if (a->mode != i->mode || a->nlink != i->nlink || a->uid != i->uid || a->gid != i->gid)
-		return fail(o, "inode %ju has mode %o nlink %u owner %u:%u, expected %o %u %u:%u", (uintmax_t)ino, a->mode, a->nlink,
-			    a->uid, a->gid, i->mode, i->nlink, i->uid, i->gid);
+		return fail(o, "inode %ju has mode %o nlink %u owner %u:%u, expected %o %u %u:%u", (uintmax_t)ino,
+			    a->mode, a->nlink, a->uid, a->gid, i->mode, i->nlink, i->uid, i->gid);
 	if (a->rdev_major != i->rdev_major || a->rdev_minor != i->rdev_minor)
-		return fail(o, "inode %ju is device %u:%u, expected %u:%u", (uintmax_t)ino, a->rdev_major, a->rdev_minor,
-			    i->rdev_major, i->rdev_minor);
+		return fail(o, "inode %ju is device %u:%u, expected %u:%u", (uintmax_t)ino, a->rdev_major,
+			    a->rdev_minor, i->rdev_major, i->rdev_minor);
 	if (!model_is_dir(i) && a->size_bytes != i->size_bytes)
 		return fail(o, "inode %ju has size %ju, expected %ju", (uintmax_t)ino, (uintmax_t)a->size_bytes,
 			    (uintmax_t)i->size_bytes);
@@ -218,11 +218,11 @@ int check_attr(struct ops *o, const struct pf_attr *a, uint64_t ino)
 	if (!a->has_xattr && i->nr_xattrs)
 		return fail(o, "inode %ju: has_xattr is %d", (uintmax_t)ino, a->has_xattr);
 	if (!same_time(a->mtime, i->mtime))
-		return fail(o, "inode %ju: mtime %jd.%09ld, expected %jd.%09ld", (uintmax_t)ino, (intmax_t)a->mtime.tv_sec,
-			    a->mtime.tv_nsec, (intmax_t)i->mtime.tv_sec, i->mtime.tv_nsec);
+		return fail(o, "inode %ju: mtime %jd.%09ld, expected %jd.%09ld", (uintmax_t)ino,
+			    (intmax_t)a->mtime.tv_sec, a->mtime.tv_nsec, (intmax_t)i->mtime.tv_sec, i->mtime.tv_nsec);
 	if (!same_time(a->ctime, i->ctime))
-		return fail(o, "inode %ju: ctime %jd.%09ld, expected %jd.%09ld", (uintmax_t)ino, (intmax_t)a->ctime.tv_sec,
-			    a->ctime.tv_nsec, (intmax_t)i->ctime.tv_sec, i->ctime.tv_nsec);
+		return fail(o, "inode %ju: ctime %jd.%09ld, expected %jd.%09ld", (uintmax_t)ino,
+			    (intmax_t)a->ctime.tv_sec, a->ctime.tv_nsec, (intmax_t)i->ctime.tv_sec, i->ctime.tv_nsec);
 	if (!same_time(a->btime, i->btime))
 		return fail(o, "inode %ju: btime differs", (uintmax_t)ino);
 	return check_blocks(o, a, i);
@@ -235,7 +235,9 @@ int check_inode(struct ops *o, uint64_t ino)
 		return 0;
 	int err = pf_getattr(o->pool, ino, &a);
 	if (err)
-		return excused(o, err, false) ? 0 : fail(o, "getattr of inode %ju gives %s", (uintmax_t)ino, pf_strerror(err));
+		return excused(o, err, false)
+			       ? 0
+			       : fail(o, "getattr of inode %ju gives %s", (uintmax_t)ino, pf_strerror(err));
 	return check_attr(o, &a, ino);
 }
 
@@ -338,7 +340,8 @@ void ops_finish(struct ops *o)
 
 static enum op_kind pick_kind(struct ops *o)
 {
-	static const enum op_kind removals[] = { OP_UNLINK, OP_UNLINK, OP_UNLINK, OP_RMDIR, OP_TRUNCATE, OP_FORGET, OP_STEP };
+	static const enum op_kind removals[] = { OP_UNLINK,   OP_UNLINK, OP_UNLINK, OP_RMDIR,
+						 OP_TRUNCATE, OP_FORGET, OP_STEP };
 	if (!o->removing && (o->model->nr > o->config.max_inodes || (o->nr_enospc && o->nr_enospc % 12 == 0))) {
 		o->nr_enospc += o->nr_enospc % 12 == 0;
 		o->removing = 20 + (unsigned)rng_below(&o->rng, o->config.max_inodes);
@@ -405,7 +408,8 @@ static bool compare_nameless(struct ops *o, char *why, size_t cap)
 		const struct model_slot *slot = &o->model->slots[k];
 		if (slot->inode->nlink || !slot->refs)
 			continue;
-		for (uint64_t off = 0; model_is_file(slot->inode) && off < slot->inode->size_bytes; off += OPS_DATA_BYTES) {
+		for (uint64_t off = 0; model_is_file(slot->inode) && off < slot->inode->size_bytes;
+		     off += OPS_DATA_BYTES) {
 			uint64_t want = slot->inode->size_bytes - off;
 			if (want > OPS_DATA_BYTES)
 				want = OPS_DATA_BYTES;
@@ -413,8 +417,8 @@ static bool compare_nameless(struct ops *o, char *why, size_t cap)
 			int64_t n = pf_read(o->pool, slot->ino, off, o->answer, want);
 			if (n == (int64_t)want && !memcmp(o->answer, o->data, want))
 				continue;
-			say(why, cap, "nameless inode %ju reads wrong at %ju (%jd)", (uintmax_t)slot->ino, (uintmax_t)off,
-				 (intmax_t)n);
+			say(why, cap, "nameless inode %ju reads wrong at %ju (%jd)", (uintmax_t)slot->ino,
+			    (uintmax_t)off, (intmax_t)n);
 			return true;
 		}
 	}
@@ -428,8 +432,8 @@ int ops_compare(struct ops *o)
 	int err = model_load(o->pool, got, why, sizeof(why));
 	if (err && o->config.tolerate_errors && (pf_errno(err) == EIO))
 		err = 0;
-	else if (err || model_diff_names(o->model, got, why, sizeof(why)) || compare_contents(o, got, why, sizeof(why)) ||
-		 compare_nameless(o, why, sizeof(why)))
+	else if (err || model_diff_names(o->model, got, why, sizeof(why)) ||
+		 compare_contents(o, got, why, sizeof(why)) || compare_nameless(o, why, sizeof(why)))
 		err = fail(o, "comparing everything afterwards: %s", why);
 	model_free(got);
 	return err;

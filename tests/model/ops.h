@@ -18,11 +18,39 @@
 #include "model/testenv.h"
 
 enum op_kind {
-	OP_CREATE, OP_MKDIR, OP_MKNOD, OP_SYMLINK, OP_UNNAMED, OP_LINK, OP_UNLINK, OP_RMDIR, OP_RENAME, OP_LOOKUP,
-	OP_READDIR, OP_CURSOR, OP_READLINK,
-	OP_WRITE, OP_APPEND, OP_OVERWRITE, OP_SCATTER, OP_READ, OP_TRUNCATE, OP_FALLOCATE, OP_LSEEK, OP_COPY,
-	OP_SETATTR, OP_SETXATTR, OP_GETXATTR, OP_REMOVEXATTR, OP_FORGET, OP_STATFS,
-	OP_FSYNC, OP_SYNC, OP_STEP, OP_CHECKPOINT, OP_REMOUNT,
+	OP_CREATE,
+	OP_MKDIR,
+	OP_MKNOD,
+	OP_SYMLINK,
+	OP_UNNAMED,
+	OP_LINK,
+	OP_UNLINK,
+	OP_RMDIR,
+	OP_RENAME,
+	OP_LOOKUP,
+	OP_READDIR,
+	OP_CURSOR,
+	OP_READLINK,
+	OP_WRITE,
+	OP_APPEND,
+	OP_OVERWRITE,
+	OP_SCATTER,
+	OP_READ,
+	OP_TRUNCATE,
+	OP_FALLOCATE,
+	OP_LSEEK,
+	OP_COPY,
+	OP_SETATTR,
+	OP_SETXATTR,
+	OP_GETXATTR,
+	OP_REMOVEXATTR,
+	OP_FORGET,
+	OP_STATFS,
+	OP_FSYNC,
+	OP_SYNC,
+	OP_STEP,
+	OP_CHECKPOINT,
+	OP_REMOUNT,
 	OP_COUNT
 };
 
@@ -31,10 +59,10 @@ struct ops_config {
 	unsigned weight[OP_COUNT]; /* 0: never */
 	uint64_t max_file_bytes;   /* up to MODEL_MAX_FILE_BYTES */
 	uint64_t max_write_bytes;
-	unsigned max_inodes;       /* about: more than these, and removing is all that is done */
-	bool tolerate_errors;      /* disks fail: an operation may answer -EIO, -EROFS, -ENOSPC */
-	bool strict_blocks;        /* attr.blocks is compared */
-	bool trace;                /* each operation to stderr */
+	unsigned max_inodes;  /* about: more than these, and removing is all that is done */
+	bool tolerate_errors; /* disks fail: an operation may answer -EIO, -EROFS, -ENOSPC */
+	bool strict_blocks;   /* attr.blocks is compared */
+	bool trace;           /* each operation to stderr */
 };
 /* Everything with weights for a long random run. */
 void ops_config_default(struct ops_config *c, uint64_t seed);

@@ -184,7 +184,7 @@ int op_statfs(struct ops *o)
 	pf_pool_statfs(o->pool, &s);
 	describe(o, "()");
 	if (s.avail_blocks > s.free_blocks || s.free_blocks > s.total_blocks)
-		return fail(o, "%ju blocks, %ju free, %ju available", (uintmax_t)s.total_blocks, (uintmax_t)s.free_blocks,
-			    (uintmax_t)s.avail_blocks);
+		return fail(o, "%ju blocks, %ju free, %ju available", (uintmax_t)s.total_blocks,
+			    (uintmax_t)s.free_blocks, (uintmax_t)s.avail_blocks);
 	return 0;
 }

@@ -135,8 +135,8 @@ int op_read(struct ops *o)
 		return -1;
 	for (int64_t k = 0; k < got; k++) {
 		if (o->answer[at + (size_t)k] != o->data[k])
-			return fail(o, "byte %ju is %02x, expected %02x", (uintmax_t)off + (uintmax_t)k, o->answer[at + (size_t)k],
-				    o->data[k]);
+			return fail(o, "byte %ju is %02x, expected %02x", (uintmax_t)off + (uintmax_t)k,
+				    o->answer[at + (size_t)k], o->data[k]);
 	}
 	for (size_t k = room; k < room + 16; k++) {
 		if (o->answer[k] != 0xa5)
@@ -177,9 +177,13 @@ int op_truncate(struct ops *o)
 
 int op_fallocate(struct ops *o)
 {
-	static const int modes[] = { 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				     FALLOC_FL_ZERO_RANGE, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
-				     FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FALLOC_FL_COLLAPSE_RANGE };
+	static const int modes[] = { 0,
+				     FALLOC_FL_KEEP_SIZE,
+				     FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				     FALLOC_FL_ZERO_RANGE,
+				     FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+				     FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				     FALLOC_FL_COLLAPSE_RANGE };
 	uint64_t ino = pick_file(o);
 	if (!ino)
 		return o->failure[0] ? -1 : 0;
@@ -218,7 +222,8 @@ int op_lseek(struct ops *o)
 
 int op_copy(struct ops *o)
 {
-	uint64_t from = pick_inode(o, is_regular), to = from ? pick_inode(o, is_regular) : 0, max = o->config.max_file_bytes;
+	uint64_t from = pick_inode(o, is_regular), to = from ? pick_inode(o, is_regular) : 0,
+		 max = o->config.max_file_bytes;
 	if (!to)
 		return o->failure[0] ? -1 : 0;
 	uint64_t size = model_get(o->model, from)->size_bytes;
@@ -230,8 +235,8 @@ int op_copy(struct ops *o)
 	size_t len = pick_length(o, o->config.max_write_bytes);
 	if (to_off + len > max)
 		len = (size_t)(max - to_off);
-	describe(o, "(%ju at %ju of %ju, to %ju at %ju, %zu bytes)", (uintmax_t)from, (uintmax_t)from_off, (uintmax_t)size,
-		 (uintmax_t)to, (uintmax_t)to_off, len);
+	describe(o, "(%ju at %ju of %ju, to %ju at %ju, %zu bytes)", (uintmax_t)from, (uintmax_t)from_off,
+		 (uintmax_t)size, (uintmax_t)to, (uintmax_t)to_off, len);
 	int64_t got = pf_copy_range(o->pool, from, from_off, to, to_off, len);
 	if (excused(o, got, true))
 		return check_failed(o, to);

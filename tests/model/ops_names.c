@@ -154,7 +154,8 @@ static int remove_node(struct ops *o, bool directory)
 	pick_name(o, parent, !rng_one_in(&o->rng, 20), name);
 	model_lookup(o->model, parent, name, &ino);
 	describe(o, "(%ju, '%s')", (uintmax_t)parent, name);
-	int got = directory ? pf_rmdir(o->pool, parent, name, strlen(name)) : pf_unlink(o->pool, parent, name, strlen(name));
+	int got = directory ? pf_rmdir(o->pool, parent, name, strlen(name))
+			    : pf_unlink(o->pool, parent, name, strlen(name));
 	if (excused(o, got, false))
 		return check_inode(o, parent);
 	int expected = directory ? model_rmdir(o->model, parent, name) : model_unlink(o->model, parent, name);
@@ -277,14 +278,14 @@ static bool read_entry(void *arg, const struct pf_dirent *d)
 		r->nr_dots++;
 		if (d->cookie != strlen(name) || d->ino != (name[1] ? r->dir->parent : r->dir->ino))
 			say(r->wrong, sizeof(r->wrong), "'%s' has cookie %ju, inode %ju", name, (uintmax_t)d->cookie,
-				 (uintmax_t)d->ino);
+			    (uintmax_t)d->ino);
 		return true;
 	}
 	r->nr++;
 	const struct model_entry *e = model_find(r->dir, name);
 	if (!e || e->ino != d->ino || IFTODT(model_get(r->o->model, e->ino)->mode) != d->dtype)
 		say(r->wrong, sizeof(r->wrong), "entry '%s' (inode %ju, type %u) is not there", name, (uintmax_t)d->ino,
-			 d->dtype);
+		    d->dtype);
 	if (r->cursor)
 		see(r->cursor, name, r->wrong, sizeof(r->wrong));
 	return true;
@@ -350,7 +351,8 @@ static int cursor_end(struct ops *o)
 		struct timespec x = model_get(c->start, a->ino)->ctime;
 		const struct model_inode *now = model_get(o->model, a->ino);
 		if (still && !c->seen[k] && now->ctime.tv_sec == x.tv_sec && now->ctime.tv_nsec == x.tv_nsec)
-			err = fail(o, "directory %ju, read while it changed: entry '%s' never came", (uintmax_t)c->dir, c->expect[k]);
+			err = fail(o, "directory %ju, read while it changed: entry '%s' never came", (uintmax_t)c->dir,
+				   c->expect[k]);
 	}
 	cursor_drop(o);
 	return err;

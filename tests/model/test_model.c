@@ -35,7 +35,8 @@ static int upgrade(struct state *t)
 	struct pf_diag diag = { "" };
 	int err = pf_pool_upgrade(t->s->pool, to, &diag);
 	if (err)
-		say(t->why, sizeof(t->why), "upgrade from version %u to %u: %s: %s", t->version, to, pf_strerror(err), diag.text);
+		say(t->why, sizeof(t->why), "upgrade from version %u to %u: %s: %s", t->version, to, pf_strerror(err),
+		    diag.text);
 	t->nr_upgrades += to > t->version;
 	t->version = to;
 	return err;
@@ -49,8 +50,9 @@ static int scrub(struct state *t, bool fill_in)
 	int err = pf_scrub(t->s->pool, &options, &sink, &r);
 	bool left = fill_in && t->version >= 5 && r.unverified_bytes > r.filled_in_bytes;
 	if (err || r.nr_errors || left)
-		say(t->why, sizeof(t->why), "scrub: %s, %ju errors, %ju bytes unverified, %ju filled in", pf_strerror(err),
-		    (uintmax_t)r.nr_errors, (uintmax_t)r.unverified_bytes, (uintmax_t)r.filled_in_bytes);
+		say(t->why, sizeof(t->why), "scrub: %s, %ju errors, %ju bytes unverified, %ju filled in",
+		    pf_strerror(err), (uintmax_t)r.nr_errors, (uintmax_t)r.unverified_bytes,
+		    (uintmax_t)r.filled_in_bytes);
 	return err ? err : r.nr_errors || left ? -PF_EDATA_CSUM : 0;
 }
 
@@ -73,7 +75,8 @@ static int remount(void *arg, struct pf_pool **pool)
 
 static void print_command(const struct run *r)
 {
-	printf("repeat with: test_model --seed %ju --ops %ju --version %u --members %u --placement %s --size %ju --cache %ju%s\n",
+	printf("repeat with: test_model --seed %ju --ops %ju --version %u --members %u --placement %s --size %ju "
+	       "--cache %ju%s\n",
 	       (uintmax_t)r->seed, (uintmax_t)r->nr_ops, r->pool.version, r->pool.nr_members,
 	       r->pool.placement == PF_PLACE_FILE ? "file" : "stripe", (uintmax_t)r->pool.size_bytes,
 	       (uintmax_t)r->pool.cache_bytes, r->crowded ? " --crowded" : "");
@@ -105,12 +108,13 @@ static int end(struct ops *o, unsigned version, const struct pf_statfs *fresh, c
 	pf_pool_statfs(o->pool, &s);
 	if (s.total_blocks != fresh->total_blocks || s.nr_inodes != fresh->nr_inodes) {
 		say(why, cap, "empty again, but %ju blocks and %ju inodes, not %ju and %ju", (uintmax_t)s.total_blocks,
-			 (uintmax_t)s.nr_inodes, (uintmax_t)fresh->total_blocks, (uintmax_t)fresh->nr_inodes);
+		    (uintmax_t)s.nr_inodes, (uintmax_t)fresh->total_blocks, (uintmax_t)fresh->nr_inodes);
 		return -1;
 	}
 	if (version >= 4 && (s.free_blocks != fresh->free_blocks || s.avail_blocks != fresh->avail_blocks)) {
-		say(why, cap, "empty again, but %ju blocks free and %ju available, not %ju and %ju", (uintmax_t)s.free_blocks,
-			 (uintmax_t)s.avail_blocks, (uintmax_t)fresh->free_blocks, (uintmax_t)fresh->avail_blocks);
+		say(why, cap, "empty again, but %ju blocks free and %ju available, not %ju and %ju",
+		    (uintmax_t)s.free_blocks, (uintmax_t)s.avail_blocks, (uintmax_t)fresh->free_blocks,
+		    (uintmax_t)fresh->avail_blocks);
 		return -1;
 	}
 	return 0;
@@ -157,9 +161,9 @@ static int run_one(const struct run *r)
 	int err = t.s ? run_ops(&t, r, &o, why, sizeof(why)) : -1;
 	if (t.s && o.model) {
 		if (r->trace || getenv("POOLFS_TEST_VERBOSE"))
-			printf("%ju operations, %ju times no space, %ju files made, %ju remounts, %u upgrades\n", (uintmax_t)o.nr,
-			       (uintmax_t)o.nr_enospc, (uintmax_t)o.nr_ok[OP_CREATE], (uintmax_t)o.nr_ok[OP_REMOUNT],
-			       t.nr_upgrades);
+			printf("%ju operations, %ju times no space, %ju files made, %ju remounts, %u upgrades\n",
+			       (uintmax_t)o.nr, (uintmax_t)o.nr_enospc, (uintmax_t)o.nr_ok[OP_CREATE],
+			       (uintmax_t)o.nr_ok[OP_REMOUNT], t.nr_upgrades);
 		ops_finish(&o);
 	}
 	if (!err)
@@ -191,9 +195,14 @@ static int run_matrix(uint64_t seed, uint64_t nr_ops)
 		for (unsigned members = 1; members <= 4; members++) {
 			for (unsigned placement = PF_PLACE_FILE; placement <= PF_PLACE_STRIPE; placement++) {
 				struct run r = {
-					.pool = { .version = version, .nr_members = members, .placement = placement,
-						  .size_bytes = UINT64_C(32) << 20, .seed = seed + nr },
-					.seed = seed + nr, .nr_ops = nr_ops, .compare_each = nr_ops / 4 + 1,
+					.pool = { .version = version,
+						  .nr_members = members,
+						  .placement = placement,
+						  .size_bytes = UINT64_C(32) << 20,
+						  .seed = seed + nr },
+					.seed = seed + nr,
+					.nr_ops = nr_ops,
+					.compare_each = nr_ops / 4 + 1,
 				};
 				/* nodes that do not fit in memory are read again and again */
 				if (nr % 3)
@@ -208,9 +217,15 @@ static int run_matrix(uint64_t seed, uint64_t nr_ops)
 	}
 	for (unsigned version = 3; version <= PF_VERSION_NEWEST; version++) {
 		struct run r = {
-			.pool = { .version = version, .nr_members = 1, .size_bytes = UINT64_C(17) << 20, .seed = seed + nr,
+			.pool = { .version = version,
+				  .nr_members = 1,
+				  .size_bytes = UINT64_C(17) << 20,
+				  .seed = seed + nr,
 				  .cache_bytes = UINT64_C(256) << 10 },
-			.seed = seed + nr, .nr_ops = 8 * nr_ops, .compare_each = 8 * nr_ops, .crowded = true,
+			.seed = seed + nr,
+			.nr_ops = 8 * nr_ops,
+			.compare_each = 8 * nr_ops,
+			.crowded = true,
 		};
 		nr++;
 		nr_failed += run_one(&r) != 0;
@@ -221,39 +236,63 @@ static int run_matrix(uint64_t seed, uint64_t nr_ops)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: test_model [--seed S] [--ops N] [--version V] [--members M] [--placement file|stripe] [--size BYTES] "
+	fprintf(stderr, "usage: test_model [--seed S] [--ops N] [--version V] [--members M] [--placement file|stripe] "
+			"[--size BYTES] "
 			"[--cache BYTES] [--crowded] [--compare-each N] [--trace]\n");
 	return EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = { { "seed", 1, NULL, 's' },	 { "ops", 1, NULL, 'o' },
-					       { "version", 1, NULL, 'v' },	 { "members", 1, NULL, 'm' },
-					       { "placement", 1, NULL, 'p' },	 { "size", 1, NULL, 'z' },
-					       { "compare-each", 1, NULL, 'c' }, { "trace", 0, NULL, 't' },
-					       { "cache", 1, NULL, 'a' },	 { "crowded", 0, NULL, 'w' },
-					       { NULL, 0, NULL, 0 } };
+	static const struct option longs[] = {
+		{ "seed", 1, NULL, 's' },         { "ops", 1, NULL, 'o' },       { "version", 1, NULL, 'v' },
+		{ "members", 1, NULL, 'm' },      { "placement", 1, NULL, 'p' }, { "size", 1, NULL, 'z' },
+		{ "compare-each", 1, NULL, 'c' }, { "trace", 0, NULL, 't' },     { "cache", 1, NULL, 'a' },
+		{ "crowded", 0, NULL, 'w' },      { NULL, 0, NULL, 0 }
+	};
 	struct run r = {
 		.pool = { .version = 0, .nr_members = 2, .size_bytes = UINT64_C(32) << 20 },
-		.seed = 1, .nr_ops = getenv("POOLFS_TEST_LONG") ? 40000 : 1500, .compare_each = 500,
+		.seed = 1,
+		.nr_ops = getenv("POOLFS_TEST_LONG") ? 40000 : 1500,
+		.compare_each = 500,
 	};
 	int c;
 	signal(SIGALRM, on_alarm);
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		uint64_t v = optarg ? strtoull(optarg, NULL, 0) : 0;
 		switch (c) {
-		case 's': r.seed = v; break;
-		case 'o': r.nr_ops = v; break;
-		case 'v': r.pool.version = (unsigned)v; break;
-		case 'm': r.pool.nr_members = (unsigned)v; break;
-		case 'p': r.pool.placement = strcmp(optarg, "stripe") ? PF_PLACE_FILE : PF_PLACE_STRIPE; break;
-		case 'z': r.pool.size_bytes = v; break;
-		case 'c': r.compare_each = v ? v : 1; break;
-		case 'a': r.pool.cache_bytes = v; break;
-		case 'w': r.crowded = true; break;
-		case 't': r.trace = true; break;
-		default: return usage();
+		case 's':
+			r.seed = v;
+			break;
+		case 'o':
+			r.nr_ops = v;
+			break;
+		case 'v':
+			r.pool.version = (unsigned)v;
+			break;
+		case 'm':
+			r.pool.nr_members = (unsigned)v;
+			break;
+		case 'p':
+			r.pool.placement = strcmp(optarg, "stripe") ? PF_PLACE_FILE : PF_PLACE_STRIPE;
+			break;
+		case 'z':
+			r.pool.size_bytes = v;
+			break;
+		case 'c':
+			r.compare_each = v ? v : 1;
+			break;
+		case 'a':
+			r.pool.cache_bytes = v;
+			break;
+		case 'w':
+			r.crowded = true;
+			break;
+		case 't':
+			r.trace = true;
+			break;
+		default:
+			return usage();
 		}
 	}
 	if (optind < argc || r.pool.nr_members > SIMPOOL_MAX || r.pool.version > PF_VERSION_NEWEST)

@@ -11,9 +11,10 @@
 void explore_name(const struct explore_id *id, char *buf, size_t cap)
 {
 	const struct workload_config *r = &id->run;
-	int n = snprintf(buf, cap, "v%u:m%u:p%s:seed%ju:ops%u:size%ju:cache%ju:profile%d:break%x:cut%zu:sub%u", r->pool.version,
-			 r->pool.nr_members, r->pool.placement == PF_PLACE_FILE ? "file" : "stripe", (uintmax_t)r->pool.seed,
-			 r->nr_ops, (uintmax_t)r->pool.size_bytes >> 20, (uintmax_t)r->pool.cache_bytes >> 10, r->profile, r->pool.break_rules, id->cut, id->sub);
+	int n = snprintf(buf, cap, "v%u:m%u:p%s:seed%ju:ops%u:size%ju:cache%ju:profile%d:break%x:cut%zu:sub%u",
+			 r->pool.version, r->pool.nr_members, r->pool.placement == PF_PLACE_FILE ? "file" : "stripe",
+			 (uintmax_t)r->pool.seed, r->nr_ops, (uintmax_t)r->pool.size_bytes >> 20,
+			 (uintmax_t)r->pool.cache_bytes >> 10, r->profile, r->pool.break_rules, id->cut, id->sub);
 	if (id->again && n > 0 && (size_t)n < cap)
 		say(buf + n, cap - (size_t)n, ":recut%zu:resub%u", id->recut, id->resub);
 }
@@ -25,9 +26,10 @@ bool explore_parse(const char *text, struct explore_id *id)
 	struct workload_config *r = &id->run;
 	int n = 0;
 	memset(id, 0, sizeof(*id));
-	if (sscanf(text, "v%u:m%u:p%6[a-z]:seed%ju:ops%u:size%ju:cache%ju:profile%d:break%x:cut%zu:sub%u%n", &r->pool.version,
-		   &r->pool.nr_members, place, &seed, &r->nr_ops, &size, &cache, &r->profile, &r->pool.break_rules, &id->cut,
-		   &id->sub, &n) != 11 || !n)
+	if (sscanf(text, "v%u:m%u:p%6[a-z]:seed%ju:ops%u:size%ju:cache%ju:profile%d:break%x:cut%zu:sub%u%n",
+		   &r->pool.version, &r->pool.nr_members, place, &seed, &r->nr_ops, &size, &cache, &r->profile,
+		   &r->pool.break_rules, &id->cut, &id->sub, &n) != 11 ||
+	    !n)
 		return false;
 	r->pool.seed = seed;
 	r->pool.size_bytes = size << 20;
@@ -98,17 +100,39 @@ static void choose(struct chooser *c, unsigned sub)
 	if (sub < 2 || !c->nr)
 		return;
 	switch (sub == 2 ? 4 : rng_below(&c->rng, 12)) {
-	case 0: all_but_one(c, SIM_KEPT, SIM_LOST); break;
-	case 1: all_but_one(c, SIM_LOST, SIM_KEPT); break;
-	case 2: all_but_one(c, SIM_KEPT, SIM_TORN_HEAD); break;
-	case 3: all_but_one(c, rng_one_in(&c->rng, 2) ? SIM_KEPT : SIM_LOST, SIM_TORN_ANY); break;
-	case 4: only_supers(c, true); break;
-	case 5: only_supers(c, false); break;
-	case 6: one_disk(c, true); break;
-	case 7: one_disk(c, false); break;
-	case 8: one_side(c, true); break;
-	case 9: one_side(c, false); break;
-	default: sim_fates_seeded(rng_next(&c->rng), c->fates, c->nr); break;
+	case 0:
+		all_but_one(c, SIM_KEPT, SIM_LOST);
+		break;
+	case 1:
+		all_but_one(c, SIM_LOST, SIM_KEPT);
+		break;
+	case 2:
+		all_but_one(c, SIM_KEPT, SIM_TORN_HEAD);
+		break;
+	case 3:
+		all_but_one(c, rng_one_in(&c->rng, 2) ? SIM_KEPT : SIM_LOST, SIM_TORN_ANY);
+		break;
+	case 4:
+		only_supers(c, true);
+		break;
+	case 5:
+		only_supers(c, false);
+		break;
+	case 6:
+		one_disk(c, true);
+		break;
+	case 7:
+		one_disk(c, false);
+		break;
+	case 8:
+		one_side(c, true);
+		break;
+	case 9:
+		one_side(c, false);
+		break;
+	default:
+		sim_fates_seeded(rng_next(&c->rng), c->fates, c->nr);
+		break;
 	}
 }
 

@@ -39,8 +39,8 @@ void oracle_free(struct oracle *o)
 	free(o);
 }
 
-void oracle_add(struct oracle *o, size_t log_begin, size_t log_end, struct model *after, bool synced_all, uint64_t synced_ino,
-		const char *text)
+void oracle_add(struct oracle *o, size_t log_begin, size_t log_end, struct model *after, bool synced_all,
+		uint64_t synced_ino, const char *text)
 {
 	if (o->nr == o->cap) {
 		o->cap = o->cap ? 2 * o->cap : 256;
@@ -83,7 +83,8 @@ static size_t acknowledged(const struct oracle *o, size_t cut, uint64_t ino)
 	return 0;
 }
 
-static int judge_names(struct oracle *o, size_t cut, size_t first, size_t last, struct model *got, char *why, size_t cap)
+static int judge_names(struct oracle *o, size_t cut, size_t first, size_t last, struct model *got, char *why,
+		       size_t cap)
 {
 	uint64_t hash = model_hash_names(got);
 	for (size_t k = last + 1; k-- > first;) {
@@ -95,15 +96,18 @@ static int judge_names(struct oracle *o, size_t cut, size_t first, size_t last, 
 		if (o->points[k].hash_names != hash)
 			continue;
 		model_diff_names(o->points[first].after, got, diff, sizeof(diff));
-		say(why, cap, "cut %zu: names are those of state %zu (after %s), but states %zu (%s) to %zu are allowed: %s", cut, k,
-			 o->points[k].text, first, o->points[first].text, last, diff);
+		say(why, cap,
+		    "cut %zu: names are those of state %zu (after %s), but states %zu (%s) to %zu are allowed: %s", cut,
+		    k, o->points[k].text, first, o->points[first].text, last, diff);
 		return -1;
 	}
 	char diff_last[700] = "no difference found";
 	model_diff_names(o->points[first].after, got, diff, sizeof(diff));
 	model_diff_names(o->points[last].after, got, diff_last, sizeof(diff_last));
-	say(why, cap, "cut %zu: names are of no state; against the acknowledged state %zu (%s): %s; against the last state %zu (%s): %s",
-		 cut, first, o->points[first].text, diff, last, o->points[last].text, diff_last);
+	say(why, cap,
+	    "cut %zu: names are of no state; against the acknowledged state %zu (%s): %s; against the last state %zu "
+	    "(%s): %s",
+	    cut, first, o->points[first].text, diff, last, o->points[last].text, diff_last);
 	return -1;
 }
 
@@ -129,14 +133,15 @@ static int judge_file(struct oracle *o, size_t cut, size_t last, struct model_in
 	if (content && times)
 		return 0;
 	if (content) {
-		say(why, cap, "cut %zu: inode %ju has an mtime that it had in no state from %zu to %zu", cut, (uintmax_t)f->ino, first,
-			 last);
+		say(why, cap, "cut %zu: inode %ju has an mtime that it had in no state from %zu to %zu", cut,
+		    (uintmax_t)f->ino, first, last);
 		return -1;
 	}
 	char diff[500] = "it exists in none";
 	if (near != SIZE_MAX)
 		model_diff_content(model_slot(o->points[near].after, f->ino)->inode, f, diff, sizeof(diff));
-	int n = snprintf(why, cap, "cut %zu: inode %ju has a content of no state from %zu (%s) to %zu; against the last: %s", cut,
+	int n = snprintf(why, cap,
+			 "cut %zu: inode %ju has a content of no state from %zu (%s) to %zu; against the last: %s", cut,
 			 (uintmax_t)f->ino, first, o->points[first].text, last, diff);
 	for (size_t k = 0; k < o->nr && n >= 0 && (size_t)n < cap; k++) {
 		struct model_slot *slot = model_slot(o->points[k].after, f->ino);

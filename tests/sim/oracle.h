@@ -24,8 +24,8 @@ void oracle_free(struct oracle *o);
 
 /* One operation: it began and ended at these lengths of the log; the model afterwards. @synced_all: everything so far was
  * acknowledged as durable; @synced_ino: this file was (and the namespace). */
-void oracle_add(struct oracle *o, size_t log_begin, size_t log_end, struct model *after, bool synced_all, uint64_t synced_ino,
-		const char *text);
+void oracle_add(struct oracle *o, size_t log_begin, size_t log_end, struct model *after, bool synced_all,
+		uint64_t synced_ino, const char *text);
 
 /* Judges what a recovered pool holds after a cut behind the first @cut events of the log. 0, or -1 and @why. */
 int oracle_judge(struct oracle *o, size_t cut, struct model *got, char *why, size_t cap);

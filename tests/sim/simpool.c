@@ -42,7 +42,7 @@ struct simpool *simpool_bare(const struct simpool_config *config)
 static int failed(char *why, size_t cap, const char *what, int err, const struct pf_diag *diag)
 {
 	say(why, cap, "%s: %s (%d)%s%s", what, pf_strerror(err), err, diag && diag->text[0] ? ": " : "",
-		 diag ? diag->text : "");
+	    diag ? diag->text : "");
 	return err;
 }
 
@@ -65,7 +65,9 @@ int simpool_mkfs(struct simpool *s, char *why, size_t cap)
 	struct pf_io *ios[SIMPOOL_MAX];
 	struct pf_diag diag = { "" };
 	struct pf_mkfs_report report;
-	struct pf_mkfs_options options = { .version = s->config.version, .placement = s->config.placement, .label = "sim" };
+	struct pf_mkfs_options options = { .version = s->config.version,
+					   .placement = s->config.placement,
+					   .label = "sim" };
 	unsigned nr = open_disks(s, false, true, ios);
 	int err = pf_pool_create(ios, nr, &options, &s->env.env, false, &report, &diag);
 	return err ? failed(why, cap, "mkfs", err, &diag) : 0;
@@ -136,7 +138,8 @@ static bool note_problem(void *arg, const struct pf_problem_report *report)
 		return false;
 	}
 	if (f->len < f->cap) {
-		int n = snprintf(f->text + f->len, f->cap - f->len, "%s%s: %s", f->nr ? "; " : "", report->id, report->message);
+		int n = snprintf(f->text + f->len, f->cap - f->len, "%s%s: %s", f->nr ? "; " : "", report->id,
+				 report->message);
 		f->len += n > 0 ? (size_t)n : 0;
 	}
 	f->nr++;

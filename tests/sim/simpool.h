@@ -19,13 +19,13 @@
 #define SIMPOOL_MAX 4
 
 struct simpool_config {
-	unsigned version;     /* 0: default */
-	unsigned nr_members;  /* 0: 1 */
-	unsigned placement;   /* enum pf_placement */
-	uint64_t size_bytes;  /* of the largest member; 0: 32 MiB */
+	unsigned version;    /* 0: default */
+	unsigned nr_members; /* 0: 1 */
+	unsigned placement;  /* enum pf_placement */
+	uint64_t size_bytes; /* of the largest member; 0: 32 MiB */
 	uint64_t seed;
-	uint32_t break_rules; /* enum pf_break, of everything after mkfs */
-	uint64_t cache_bytes; /* 0: 16 MiB */
+	uint32_t break_rules;        /* enum pf_break, of everything after mkfs */
+	uint64_t cache_bytes;        /* 0: 16 MiB */
 	unsigned commit_interval_ms; /* of the workers, when a test starts them */
 	bool verbose;
 };

@@ -72,7 +72,8 @@ static void find_fixed(struct bench *b, unsigned disk, const struct pf_super *su
 			add_place(&b->places, PLACE_SUPER, disk, at, sizeof(struct pf_disk_super));
 	}
 	uint64_t root = geo.root_block + row->root_slot * geo.root_blocks;
-	add_place(&b->places, PLACE_ROOT, disk, root, sizeof(struct pf_disk_table_head) + sizeof(struct pf_disk_table_ref));
+	add_place(&b->places, PLACE_ROOT, disk, root,
+		  sizeof(struct pf_disk_table_head) + sizeof(struct pf_disk_table_ref));
 	peek_block(b, disk, root, block, sizeof(block));
 	const struct pf_disk_table_ref *refs = (const void *)(block + sizeof(struct pf_disk_table_head));
 	unsigned slot = refs[0].slot;
@@ -89,7 +90,9 @@ static void find_fixed(struct bench *b, unsigned disk, const struct pf_super *su
 /* A pool with something of everything, closed; its committed metadata found. */
 static int fill(struct bench *b, unsigned version, uint64_t seed, char *why, size_t cap)
 {
-	struct simpool_config config = { .version = version, .nr_members = 2, .size_bytes = UINT64_C(96) << 20, .seed = seed };
+	struct simpool_config config = {
+		.version = version, .nr_members = 2, .size_bytes = UINT64_C(96) << 20, .seed = seed
+	};
 	struct ops_config ops;
 	b->s = simpool_new(&config, why, cap);
 	if (!b->s)
@@ -238,10 +241,12 @@ static int run(unsigned version, uint64_t seed, uint64_t nr_flips)
 		}
 		for (uint64_t k = 0; k < nr_flips && b.nr_bad < 10; k++)
 			flip_one(&b, &rng, k);
-		printf("version %u: %ju flips in %zu superblocks, %zu roots, %zu tables, %zu maps, %zu nodes: %ju did not open, %ju "
+		printf("version %u: %ju flips in %zu superblocks, %zu roots, %zu tables, %zu maps, %zu nodes: %ju did "
+		       "not open, %ju "
 		       "only for reading, %ju with errors, %ju without, %ju wrong\n",
-		       version, (uintmax_t)nr_flips, b.places.nr[0], b.places.nr[1], b.places.nr[2], b.places.nr[3], b.places.nr[4],
-		       (uintmax_t)b.nr_open_failed, (uintmax_t)b.nr_read_only, (uintmax_t)b.nr_errors, (uintmax_t)b.nr_silent, (uintmax_t)b.nr_bad);
+		       version, (uintmax_t)nr_flips, b.places.nr[0], b.places.nr[1], b.places.nr[2], b.places.nr[3],
+		       b.places.nr[4], (uintmax_t)b.nr_open_failed, (uintmax_t)b.nr_read_only, (uintmax_t)b.nr_errors,
+		       (uintmax_t)b.nr_silent, (uintmax_t)b.nr_bad);
 	}
 	if (b.ops.model)
 		ops_finish(&b.ops);
@@ -261,7 +266,9 @@ static void on_alarm(int sig)
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = { { "flips", 1, NULL, 'n' }, { "seed", 1, NULL, 's' }, { NULL, 0, NULL, 0 } };
+	static const struct option longs[] = { { "flips", 1, NULL, 'n' },
+					       { "seed", 1, NULL, 's' },
+					       { NULL, 0, NULL, 0 } };
 	uint64_t nr_flips = getenv("POOLFS_TEST_LONG") ? 20000 : 500, seed = 1;
 	int c, bad = 0;
 	signal(SIGALRM, on_alarm);

@@ -58,7 +58,9 @@ static int mkfs_state(struct simpool *s, struct simworld *crashed, char *why, si
 
 static void explore_mkfs(unsigned version, unsigned nr_members)
 {
-	struct simpool_config config = { .version = version, .nr_members = nr_members, .size_bytes = UINT64_C(16) << 20, .seed = 1 };
+	struct simpool_config config = {
+		.version = version, .nr_members = nr_members, .size_bytes = UINT64_C(16) << 20, .seed = 1
+	};
 	struct simpool *s = simpool_bare(&config);
 	char why[1200];
 	for (unsigned round = 0; round < 2; round++) {
@@ -79,8 +81,8 @@ static void explore_mkfs(unsigned version, unsigned nr_members)
 					sim_fates_seeded(cut * 4 + sub, fates, nr);
 				nr_states++;
 				if (mkfs_state(s, simworld_crash(s->world, cut, fates), why, sizeof(why))) {
-					printf("FAIL: mkfs of version %u, %u members, round %u, cut %zu, sub %u: %s\n", version, nr_members,
-					       round, cut, sub, why);
+					printf("FAIL: mkfs of version %u, %u members, round %u, cut %zu, sub %u: %s\n",
+					       version, nr_members, round, cut, sub, why);
 					nr_bad++;
 				}
 			}
@@ -95,7 +97,8 @@ static void compare_runs(uint64_t seed)
 {
 	struct workload_config config = {
 		.pool = { .version = 5, .nr_members = 2, .size_bytes = UINT64_C(16) << 20, .seed = seed },
-		.nr_ops = 120, .profile = (int)(seed % WORKLOAD_NR),
+		.nr_ops = 120,
+		.profile = (int)(seed % WORKLOAD_NR),
 	};
 	struct workload a, b;
 	if (workload_run(&a, &config) || workload_run(&b, &config)) {
@@ -144,18 +147,28 @@ static void on_alarm(int sig)
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = { { "states", 1, NULL, 'n' }, { "seed", 1, NULL, 's' }, { "replay", 1, NULL, 'r' },
-					       { "ops", 1, NULL, 'o' },	   { NULL, 0, NULL, 0 } };
+	static const struct option longs[] = { { "states", 1, NULL, 'n' },
+					       { "seed", 1, NULL, 's' },
+					       { "replay", 1, NULL, 'r' },
+					       { "ops", 1, NULL, 'o' },
+					       { NULL, 0, NULL, 0 } };
 	uint64_t want = getenv("POOLFS_TEST_LONG") ? 100000 : 6000, seed = 1;
 	unsigned nr_ops = 160;
 	int c;
 	signal(SIGALRM, on_alarm);
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
-		case 'n': want = strtoull(optarg, NULL, 0); break;
-		case 's': seed = strtoull(optarg, NULL, 0); break;
-		case 'o': nr_ops = (unsigned)strtoul(optarg, NULL, 0); break;
-		case 'r': return replay(optarg);
+		case 'n':
+			want = strtoull(optarg, NULL, 0);
+			break;
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'o':
+			nr_ops = (unsigned)strtoul(optarg, NULL, 0);
+			break;
+		case 'r':
+			return replay(optarg);
 		default:
 			fprintf(stderr, "usage: test_crash [--states N] [--seed S] [--ops N] | --replay ID\n");
 			return EXIT_FAILURE;
@@ -168,10 +181,14 @@ int main(int argc, char **argv)
 	while (nr_states < want && nr_bad < 10) {
 		/* neighbours in the seed differ in everything */
 		struct workload_config config = {
-			.pool = { .version = (unsigned)(1 + seed % 5), .nr_members = (unsigned)(1 + seed / 5 % 3),
-				  .placement = seed / 15 % 2 ? PF_PLACE_STRIPE : PF_PLACE_FILE, .size_bytes = UINT64_C(16) << 20,
-				  .seed = seed, .cache_bytes = seed % 4 ? UINT64_C(64) << 10 : 0 },
-			.nr_ops = nr_ops, .profile = (int)(seed / 2 % WORKLOAD_NR),
+			.pool = { .version = (unsigned)(1 + seed % 5),
+				  .nr_members = (unsigned)(1 + seed / 5 % 3),
+				  .placement = seed / 15 % 2 ? PF_PLACE_STRIPE : PF_PLACE_FILE,
+				  .size_bytes = UINT64_C(16) << 20,
+				  .seed = seed,
+				  .cache_bytes = seed % 4 ? UINT64_C(64) << 10 : 0 },
+			.nr_ops = nr_ops,
+			.profile = (int)(seed / 2 % WORKLOAD_NR),
 		};
 		/* files in very many pieces take a while to make */
 		if (config.profile == WORKLOAD_HOLES)
@@ -179,7 +196,8 @@ int main(int argc, char **argv)
 		explore(&config, 60);
 		seed++;
 	}
-	printf("%ju states of %ju runs: %ju bad; %ju judged, %ju of them at a single point, %ju ahead of the last acknowledgement\n",
+	printf("%ju states of %ju runs: %ju bad; %ju judged, %ju of them at a single point, %ju ahead of the last "
+	       "acknowledgement\n",
 	       (uintmax_t)nr_states, (uintmax_t)nr_runs, (uintmax_t)nr_bad, (uintmax_t)nr_judged, (uintmax_t)nr_single,
 	       (uintmax_t)nr_ahead);
 	return nr_bad ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -14,18 +14,16 @@ struct rule {
 	unsigned nr_members;
 	int profile; /* where it is most likely to show first */
 };
-#define RULE(name, members, profile) { #name, PF_BREAK_##name, members, profile }
+#define RULE(name, members, profile)                                                                                   \
+	{                                                                                                              \
+#name, PF_BREAK_##name, members, profile                                                               \
+	}
 static const struct rule rules[] = {
-	RULE(FLUSH_BEFORE_SUPER, 1, WORKLOAD_MIXED),
-	RULE(FLUSH_ONE_MEMBER, 2, WORKLOAD_MIXED),
-	RULE(FLUSH_AFTER_SUPER, 1, WORKLOAD_MIXED),
-	RULE(FLUSH_BEFORE_NODES, 1, WORKLOAD_MIXED),
-	RULE(FLUSH_BEFORE_MAPS, 1, WORKLOAD_MIXED),
-	RULE(REUSE_BEFORE_DURABLE, 1, WORKLOAD_OVERWRITES),
-	RULE(MAP_BEFORE_DATA, 1, WORKLOAD_BIG),
-	RULE(MAP_IN_PLACE, 1, WORKLOAD_MIXED),
-	RULE(MAP_OF_NEXT_TXG, 1, WORKLOAD_MIXED),
-	RULE(HALF_OPERATION, 1, WORKLOAD_NAMES),
+	RULE(FLUSH_BEFORE_SUPER, 1, WORKLOAD_MIXED),      RULE(FLUSH_ONE_MEMBER, 2, WORKLOAD_MIXED),
+	RULE(FLUSH_AFTER_SUPER, 1, WORKLOAD_MIXED),       RULE(FLUSH_BEFORE_NODES, 1, WORKLOAD_MIXED),
+	RULE(FLUSH_BEFORE_MAPS, 1, WORKLOAD_MIXED),       RULE(REUSE_BEFORE_DURABLE, 1, WORKLOAD_OVERWRITES),
+	RULE(MAP_BEFORE_DATA, 1, WORKLOAD_BIG),           RULE(MAP_IN_PLACE, 1, WORKLOAD_MIXED),
+	RULE(MAP_OF_NEXT_TXG, 1, WORKLOAD_MIXED),         RULE(HALF_OPERATION, 1, WORKLOAD_NAMES),
 	RULE(FLUSH_BEFORE_COMPLETION, 1, WORKLOAD_MIXED),
 };
 #define MAX_STATES 4000u
@@ -33,7 +31,10 @@ static const struct rule rules[] = {
 static struct workload_config config_for(const struct rule *rule, uint64_t seed)
 {
 	return (struct workload_config){
-		.pool = { .version = seed % 2 ? 5 : 4, .nr_members = rule->nr_members, .size_bytes = UINT64_C(16) << 20, .seed = seed,
+		.pool = { .version = seed % 2 ? 5 : 4,
+			  .nr_members = rule->nr_members,
+			  .size_bytes = UINT64_C(16) << 20,
+			  .seed = seed,
 			  .break_rules = rule->bit },
 		.nr_ops = 200,
 		/* the likely one first, then the others in turn */

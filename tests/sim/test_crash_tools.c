@@ -58,8 +58,8 @@ static int fill_in(struct scene *s, char *why, size_t cap)
 	if (!err) {
 		err = pf_scrub(s->s->pool, &options, &sink, &r);
 		if (err || r.nr_errors || r.unverified_bytes > r.filled_in_bytes) {
-			say(why, cap, "scrub: %s, %ju errors, %ju bytes filled in", pf_strerror(err), (uintmax_t)r.nr_errors,
-			    (uintmax_t)r.filled_in_bytes);
+			say(why, cap, "scrub: %s, %ju errors, %ju bytes filled in", pf_strerror(err),
+			    (uintmax_t)r.nr_errors, (uintmax_t)r.filled_in_bytes);
 			err = err ? err : -PF_EDATA_CSUM;
 		}
 	}
@@ -129,9 +129,13 @@ static int populate(struct scene *s, uint64_t seed, char *why, size_t cap)
 {
 	struct workload w;
 	struct workload_config config = {
-		.pool = { .version = s->action->version, .nr_members = s->action->nr_members, .size_bytes = UINT64_C(16) << 20,
-			  .seed = seed, .cache_bytes = UINT64_C(64) << 10 },
-		.nr_ops = 150, .profile = seed % 2 ? WORKLOAD_HOLES : WORKLOAD_BIG,
+		.pool = { .version = s->action->version,
+			  .nr_members = s->action->nr_members,
+			  .size_bytes = UINT64_C(16) << 20,
+			  .seed = seed,
+			  .cache_bytes = UINT64_C(64) << 10 },
+		.nr_ops = 150,
+		.profile = seed % 2 ? WORKLOAD_HOLES : WORKLOAD_BIG,
 	};
 	int err = workload_run(&w, &config);
 	if (err) {
@@ -192,7 +196,8 @@ static void cut_everywhere(struct scene *s, uint64_t seed, uint64_t max_states)
 			s->nr_states++;
 			if (!judge(s, simworld_crash(world, cut, fates), why, sizeof(why)))
 				continue;
-			printf("FAIL: %s, seed %ju, cut %zu of %zu, sub %u: %s\n", s->action->name, (uintmax_t)seed, cut, len, sub, why);
+			printf("FAIL: %s, seed %ju, cut %zu of %zu, sub %u: %s\n", s->action->name, (uintmax_t)seed,
+			       cut, len, sub, why);
 			s->nr_bad++;
 		}
 		free(fates);
@@ -217,7 +222,8 @@ static bool run(const struct action *action, uint64_t seed, uint64_t max_states)
 	} else {
 		cut_everywhere(&s, seed, max_states);
 	}
-	printf("%s, seed %ju: %ju states, %ju bad\n", action->name, (uintmax_t)seed, (uintmax_t)s.nr_states, (uintmax_t)s.nr_bad);
+	printf("%s, seed %ju: %ju states, %ju bad\n", action->name, (uintmax_t)seed, (uintmax_t)s.nr_states,
+	       (uintmax_t)s.nr_bad);
 	fflush(stdout);
 	model_free(s.model);
 	simpool_free(s.s);
@@ -235,7 +241,9 @@ static void on_alarm(int sig)
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = { { "seed", 1, NULL, 's' }, { "states", 1, NULL, 'n' }, { NULL, 0, NULL, 0 } };
+	static const struct option longs[] = { { "seed", 1, NULL, 's' },
+					       { "states", 1, NULL, 'n' },
+					       { NULL, 0, NULL, 0 } };
 	bool more = getenv("POOLFS_TEST_LONG"), good = true;
 	uint64_t seed = 1, states = more ? 4000 : 160;
 	int c;

@@ -36,7 +36,8 @@ static void run_ops(struct simpool *s, struct ops *ops, struct oracle *oracle, c
 		bool done = !*err && ops->result >= 0;
 		char text[1200];
 		say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
-		oracle_add(oracle, k, k, ops->model, done && ops->kind == OP_SYNC, done && ops->kind == OP_FSYNC ? ops->ino : 0, text);
+		oracle_add(oracle, k, k, ops->model, done && ops->kind == OP_SYNC,
+			   done && ops->kind == OP_FSYNC ? ops->ino : 0, text);
 	}
 	(void)s;
 }
@@ -62,8 +63,9 @@ static int afterwards(struct simpool *s, struct oracle *oracle, bool may_leak, c
 /* Returns whether the fault was met. */
 static bool try(const struct trial *t, char *why, size_t cap)
 {
-	struct simpool_config config = { .version = t->version, .nr_members = t->nr_members, .size_bytes = UINT64_C(16) << 20,
-					 .seed = t->seed };
+	struct simpool_config config = {
+		.version = t->version, .nr_members = t->nr_members, .size_bytes = UINT64_C(16) << 20, .seed = t->seed
+	};
 	struct ops_config ops_config;
 	struct ops ops = { 0 };
 	struct simpool *s = simpool_bare(&config);
@@ -129,9 +131,11 @@ static void series(struct trial *t, uint64_t density)
 		bool met = try(t, why, sizeof(why));
 		alarm(0);
 		if (nr_bad > bad) {
-			printf("FAIL: %s\nrepeat with: test_faults --version %u --members %u --seed %ju --op %s --count %ju --errno %d --skip %ju%s\n",
-			       why, t->version, t->nr_members, (uintmax_t)t->seed, op_text(t->fault.ops), (uintmax_t)t->fault.count,
-			       -t->fault.err, (uintmax_t)n, t->while_opening ? " --opening" : "");
+			printf("FAIL: %s\nrepeat with: test_faults --version %u --members %u --seed %ju --op %s "
+			       "--count %ju --errno %d --skip %ju%s\n",
+			       why, t->version, t->nr_members, (uintmax_t)t->seed, op_text(t->fault.ops),
+			       (uintmax_t)t->fault.count, -t->fault.err, (uintmax_t)n,
+			       t->while_opening ? " --opening" : "");
 			fflush(stdout);
 		}
 		if (!met || nr_bad >= 10)
@@ -146,9 +150,14 @@ static void run_matrix(uint64_t density)
 		for (unsigned k = 0; k < 3; k++) {
 			for (uint64_t count = 0; count < 2; count++) {
 				for (unsigned version = 3; version <= 5; version += 2) {
-					struct trial t = { .version = version, .nr_members = version == 5 ? 2 : 1, .seed = 11 + version,
-							   .nr_ops = opening ? 10 : 120, .while_opening = opening };
-					t.fault = (struct sim_fault){ .ops = ops[k], .kind = SIM_FAIL, .count = count, .err = -EIO };
+					struct trial t = { .version = version,
+							   .nr_members = version == 5 ? 2 : 1,
+							   .seed = 11 + version,
+							   .nr_ops = opening ? 10 : 120,
+							   .while_opening = opening };
+					t.fault = (struct sim_fault){
+						.ops = ops[k], .kind = SIM_FAIL, .count = count, .err = -EIO
+					};
 					series(&t, density);
 					t.fault.err = -ENOSPC;
 					if (ops[k] == SIM_WRITE)
@@ -165,8 +174,10 @@ static int disturb(struct simpool *s, struct ops *ops, struct rng *rng, unsigned
 {
 	int err = 0;
 	for (unsigned k = 0; !err && k < nr_ops; k++) {
-		struct sim_fault fault = { .ops = rng_one_in(rng, 3) ? SIM_WRITE : SIM_READ, .kind = SIM_FAIL,
-					   .skip = rng_below(rng, 4), .count = 1 + rng_below(rng, 2) };
+		struct sim_fault fault = { .ops = rng_one_in(rng, 3) ? SIM_WRITE : SIM_READ,
+					   .kind = SIM_FAIL,
+					   .skip = rng_below(rng, 4),
+					   .count = 1 + rng_below(rng, 2) };
 		/* a block that cannot be read is read once more */
 		if (fault.ops == SIM_READ)
 			fault.count += 2;
@@ -187,9 +198,13 @@ static int disturb(struct simpool *s, struct ops *ops, struct rng *rng, unsigned
 
 static void transient(unsigned version, uint64_t seed, unsigned nr_ops, bool trace)
 {
-	struct simpool_config config = { .version = version, .nr_members = 1 + (unsigned)(seed % 3), .seed = seed,
-					 .placement = (unsigned)(seed / 3 % 2), .size_bytes = UINT64_C(24) << 20,
-					 .cache_bytes = UINT64_C(16) << 10, .verbose = trace };
+	struct simpool_config config = { .version = version,
+					 .nr_members = 1 + (unsigned)(seed % 3),
+					 .seed = seed,
+					 .placement = (unsigned)(seed / 3 % 2),
+					 .size_bytes = UINT64_C(24) << 20,
+					 .cache_bytes = UINT64_C(16) << 10,
+					 .verbose = trace };
 	struct ops_config ops_config;
 	struct ops ops = { 0 };
 	struct rng rng = { .state = rng_mix(seed ^ UINT64_C(0x666c74)) };
@@ -222,7 +237,8 @@ static void transient(unsigned version, uint64_t seed, unsigned nr_ops, bool tra
 		err = simpool_check(s, why, sizeof(why));
 	nr_failed_ops += ops.nr_tolerated;
 	if (err) {
-		printf("FAIL: %s\nrepeat with: test_faults --transient --version %u --seed %ju\n", why, version, (uintmax_t)seed);
+		printf("FAIL: %s\nrepeat with: test_faults --transient --version %u --seed %ju\n", why, version,
+		       (uintmax_t)seed);
 		nr_bad++;
 	}
 	if (ops.model)
@@ -241,50 +257,78 @@ static void on_alarm(int sig)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: test_faults [--version V --members M --seed S --op read|write|flush --count N --errno N --skip N "
+	fprintf(stderr, "usage: test_faults [--version V --members M --seed S --op read|write|flush --count N --errno "
+			"N --skip N "
 			"[--opening]]\n       test_faults --transient --version V --seed S\n");
 	return EXIT_FAILURE;
 }
 
-int main(int argc, char **argv)
+struct request {
+	struct trial trial;
+	bool transient;
+};
+
+static bool parse(int argc, char **argv, struct request *r)
 {
-	static const struct option longs[] = { { "version", 1, NULL, 'v' }, { "members", 1, NULL, 'm' }, { "seed", 1, NULL, 's' },
-					       { "op", 1, NULL, 'o' },	    { "count", 1, NULL, 'c' },	 { "errno", 1, NULL, 'e' },
-					       { "skip", 1, NULL, 'k' },    { "opening", 0, NULL, 'p' }, { "transient", 0, NULL, 't' },
-					       { NULL, 0, NULL, 0 } };
-	struct trial t = { .version = 5, .nr_members = 2, .seed = 1, .nr_ops = 120, .fault = { .ops = SIM_WRITE, .err = -EIO } };
-	char why[2500] = "";
-	bool shaken = false;
+	static const struct option longs[] = { { "version", 1, NULL, 'v' },   { "members", 1, NULL, 'm' },
+					       { "seed", 1, NULL, 's' },      { "op", 1, NULL, 'o' },
+					       { "count", 1, NULL, 'c' },     { "errno", 1, NULL, 'e' },
+					       { "skip", 1, NULL, 'k' },      { "opening", 0, NULL, 'p' },
+					       { "transient", 0, NULL, 't' }, { NULL, 0, NULL, 0 } };
+	struct trial *t = &r->trial;
 	int c;
-	signal(SIGALRM, on_alarm);
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		uint64_t v = optarg ? strtoull(optarg, NULL, 0) : 0;
-		switch (c) {
-		case 'v': t.version = (unsigned)v; break;
-		case 'm': t.nr_members = (unsigned)v; break;
-		case 's': t.seed = v; break;
-		case 'o': t.fault.ops = *optarg == 'r' ? SIM_READ : *optarg == 'w' ? SIM_WRITE : SIM_FLUSH; break;
-		case 'c': t.fault.count = v; break;
-		case 'e': t.fault.err = -(int)v; break;
-		case 'k': t.fault.skip = v; break;
-		case 't': shaken = true; break;
-		case 'p': t.while_opening = true; t.nr_ops = 10; break;
-		default: return usage();
-		}
+		if (c == 'v')
+			t->version = (unsigned)v;
+		else if (c == 'm')
+			t->nr_members = (unsigned)v;
+		else if (c == 's')
+			t->seed = v;
+		else if (c == 'o')
+			t->fault.ops = *optarg == 'r' ? SIM_READ : *optarg == 'w' ? SIM_WRITE : SIM_FLUSH;
+		else if (c == 'c')
+			t->fault.count = v;
+		else if (c == 'e')
+			t->fault.err = -(int)v;
+		else if (c == 'k')
+			t->fault.skip = v;
+		else if (c == 't')
+			r->transient = true;
+		else if (c == 'p')
+			t->while_opening = true;
+		else
+			return false;
 	}
-	t.trace = true;
+	return optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+	struct request r = { .trial = { .version = 5,
+					.nr_members = 2,
+					.seed = 1,
+					.nr_ops = 120,
+					.trace = true,
+					.fault = { .ops = SIM_WRITE, .kind = SIM_FAIL, .err = -EIO } } };
+	char why[2500] = "";
+	bool more = getenv("POOLFS_TEST_LONG");
+	signal(SIGALRM, on_alarm);
+	if (!parse(argc, argv, &r))
+		return usage();
+	if (r.trial.while_opening)
+		r.trial.nr_ops = 10;
 	if (argc == 1) {
-		bool more = getenv("POOLFS_TEST_LONG");
 		run_matrix(more ? 200 : 12);
 		for (uint64_t seed = 1; seed <= (more ? 2000 : 40) && nr_bad < 10; seed++)
 			transient(seed % 4 ? 5 : 3, seed, 300, false);
-	} else if (shaken) {
-		transient(t.version, t.seed, 300, true);
+	} else if (r.transient) {
+		transient(r.trial.version, r.trial.seed, 300, true);
 	} else {
-		bool met = try(&t, why, sizeof(why));
+		bool met = try(&r.trial, why, sizeof(why));
 		printf("%s, the fault was %smet; %s\n", nr_bad ? "FAIL" : "good", met ? "" : "not ", why);
 	}
-	printf("%ju trials, %ju operations answered with an error, %ju bad\n", (uintmax_t)nr_trials, (uintmax_t)nr_failed_ops,
-	       (uintmax_t)nr_bad);
+	printf("%ju trials, %ju operations answered with an error, %ju bad\n", (uintmax_t)nr_trials,
+	       (uintmax_t)nr_failed_ops, (uintmax_t)nr_bad);
 	return nr_bad ? EXIT_FAILURE : EXIT_SUCCESS;
 }

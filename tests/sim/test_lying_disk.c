@@ -50,8 +50,12 @@ static int afterwards(struct simpool *s, struct model *expected, char *why, size
 
 static int run_one(uint64_t seed, bool trace, char *why, size_t cap)
 {
-	struct simpool_config config = { .version = 5, .nr_members = 1 + (unsigned)(seed % 3), .size_bytes = UINT64_C(16) << 20,
-					 .seed = seed, .cache_bytes = UINT64_C(32) << 10, .verbose = trace };
+	struct simpool_config config = { .version = 5,
+					 .nr_members = 1 + (unsigned)(seed % 3),
+					 .size_bytes = UINT64_C(16) << 20,
+					 .seed = seed,
+					 .cache_bytes = UINT64_C(32) << 10,
+					 .verbose = trace };
 	struct ops_config ops_config;
 	struct ops ops = { 0 };
 	struct rng rng = { .state = rng_mix(seed ^ UINT64_C(0x6c6965)) };
@@ -98,17 +102,24 @@ static void on_alarm(int sig)
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = { { "seed", 1, NULL, 's' }, { "runs", 1, NULL, 'n' }, { "trace", 0, NULL, 't' },
-					       { NULL, 0, NULL, 0 } };
+	static const struct option longs[] = {
+		{ "seed", 1, NULL, 's' }, { "runs", 1, NULL, 'n' }, { "trace", 0, NULL, 't' }, { NULL, 0, NULL, 0 }
+	};
 	uint64_t seed = 1, runs = getenv("POOLFS_TEST_LONG") ? 20000 : 400;
 	bool trace = false;
 	int c;
 	signal(SIGALRM, on_alarm);
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
-		case 's': seed = strtoull(optarg, NULL, 0); break;
-		case 'n': runs = strtoull(optarg, NULL, 0); break;
-		case 't': trace = true; break;
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'n':
+			runs = strtoull(optarg, NULL, 0);
+			break;
+		case 't':
+			trace = true;
+			break;
 		default:
 			fprintf(stderr, "usage: test_lying_disk [--seed S] [--runs N] [--trace]\n");
 			return EXIT_FAILURE;
@@ -118,12 +129,13 @@ int main(int argc, char **argv)
 		char why[1500] = "";
 		alarm(60);
 		if (run_one(seed, trace, why, sizeof(why))) {
-			printf("FAIL: %s\nrepeat with: test_lying_disk --seed %ju --runs 1 --trace\n", why, (uintmax_t)seed);
+			printf("FAIL: %s\nrepeat with: test_lying_disk --seed %ju --runs 1 --trace\n", why,
+			       (uintmax_t)seed);
 			nr_bad++;
 		}
 		alarm(0);
 	}
-	printf("%ju runs: %ju pools refused to open, %ju gave errors (%ju in all), %ju bad\n", (uintmax_t)nr_runs, (uintmax_t)nr_refused,
-	       (uintmax_t)nr_harmed, (uintmax_t)nr_errors, (uintmax_t)nr_bad);
+	printf("%ju runs: %ju pools refused to open, %ju gave errors (%ju in all), %ju bad\n", (uintmax_t)nr_runs,
+	       (uintmax_t)nr_refused, (uintmax_t)nr_harmed, (uintmax_t)nr_errors, (uintmax_t)nr_bad);
 	return nr_bad ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -11,8 +11,8 @@
 #include "model/model.h"
 
 struct walk_result {
-	uint64_t nr_errors;      /* calls that answered with an error */
-	uint64_t nr_bad_blocks;  /* of files */
+	uint64_t nr_errors;     /* calls that answered with an error */
+	uint64_t nr_bad_blocks; /* of files */
 	uint64_t nr_checked;
 };
 /* 0, or -1 and @why: a wrong answer. */

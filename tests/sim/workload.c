@@ -9,15 +9,17 @@ struct weight {
 };
 
 /* What a profile does more, or less, often than the random test. */
-static const struct weight names[] = { { OP_CREATE, 90 }, { OP_MKDIR, 40 }, { OP_LINK, 40 }, { OP_RENAME, 120 }, { OP_UNLINK, 70 },
-				       { OP_WRITE, 10 }, { OP_APPEND, 15 }, { OP_OVERWRITE, 5 }, { OP_TRUNCATE, 10 },
-				       { OP_FALLOCATE, 5 }, { OP_COPY, 3 }, { OP_SETXATTR, 60 }, { OP_COUNT, 0 } };
-static const struct weight overwrites[] = { { OP_CREATE, 12 }, { OP_MKDIR, 2 }, { OP_MKNOD, 0 }, { OP_SYMLINK, 2 },
-					    { OP_UNLINK, 14 }, { OP_RENAME, 10 }, { OP_WRITE, 60 }, { OP_APPEND, 60 },
-					    { OP_OVERWRITE, 250 }, { OP_SETXATTR, 4 }, { OP_COUNT, 0 } };
-static const struct weight big[] = { { OP_CREATE, 25 }, { OP_MKDIR, 4 }, { OP_WRITE, 120 }, { OP_APPEND, 160 }, { OP_OVERWRITE, 80 },
-				     { OP_COUNT, 0 } };
-static const struct weight holes[] = { { OP_CREATE, 20 }, { OP_MKDIR, 4 }, { OP_WRITE, 100 }, { OP_TRUNCATE, 90 },
+static const struct weight names[] = { { OP_CREATE, 90 },   { OP_MKDIR, 40 },    { OP_LINK, 40 },   { OP_RENAME, 120 },
+				       { OP_UNLINK, 70 },   { OP_WRITE, 10 },    { OP_APPEND, 15 }, { OP_OVERWRITE, 5 },
+				       { OP_TRUNCATE, 10 }, { OP_FALLOCATE, 5 }, { OP_COPY, 3 },    { OP_SETXATTR, 60 },
+				       { OP_COUNT, 0 } };
+static const struct weight overwrites[] = { { OP_CREATE, 12 },  { OP_MKDIR, 2 },   { OP_MKNOD, 0 },
+					    { OP_SYMLINK, 2 },  { OP_UNLINK, 14 }, { OP_RENAME, 10 },
+					    { OP_WRITE, 60 },   { OP_APPEND, 60 }, { OP_OVERWRITE, 250 },
+					    { OP_SETXATTR, 4 }, { OP_COUNT, 0 } };
+static const struct weight big[] = { { OP_CREATE, 25 },  { OP_MKDIR, 4 },      { OP_WRITE, 120 },
+				     { OP_APPEND, 160 }, { OP_OVERWRITE, 80 }, { OP_COUNT, 0 } };
+static const struct weight holes[] = { { OP_CREATE, 20 },     { OP_MKDIR, 4 }, { OP_WRITE, 100 },  { OP_TRUNCATE, 90 },
 				       { OP_FALLOCATE, 140 }, { OP_COPY, 40 }, { OP_SCATTER, 12 }, { OP_COUNT, 0 } };
 
 static void weigh(struct ops_config *c, const struct weight *w)
@@ -30,7 +32,8 @@ void workload_ops_config(struct ops_config *c, uint64_t seed, int profile)
 {
 	ops_config_default(c, seed);
 	/* what only looks is the random test's business */
-	static const enum op_kind looks[] = { OP_LOOKUP, OP_READDIR, OP_CURSOR, OP_READLINK, OP_READ, OP_LSEEK, OP_GETXATTR, OP_STATFS };
+	static const enum op_kind looks[] = { OP_LOOKUP, OP_READDIR, OP_CURSOR,   OP_READLINK,
+					      OP_READ,   OP_LSEEK,   OP_GETXATTR, OP_STATFS };
 	for (unsigned k = 0; k < sizeof(looks) / sizeof(looks[0]); k++)
 		c->weight[looks[k]] = 1;
 	c->weight[OP_FSYNC] = 12;

@@ -19,15 +19,15 @@
 struct workload_config {
 	struct simpool_config pool; /* its seed is the run's */
 	unsigned nr_ops;
-	int profile;                /* enum workload_profile; -1: by the seed */
+	int profile; /* enum workload_profile; -1: by the seed */
 	bool trace;
 };
 enum workload_profile {
-	WORKLOAD_MIXED,      /* a bit of everything */
-	WORKLOAD_NAMES,      /* many names, little data */
+	WORKLOAD_MIXED, /* a bit of everything */
+	WORKLOAD_NAMES, /* many names, little data */
 	WORKLOAD_OVERWRITES, /* few files, rewritten all the time, in a pool that is nearly full: freed blocks are used again soon */
-	WORKLOAD_BIG,        /* writes larger than what is kept in memory */
-	WORKLOAD_HOLES,      /* truncation, punching, preallocation */
+	WORKLOAD_BIG,   /* writes larger than what is kept in memory */
+	WORKLOAD_HOLES, /* truncation, punching, preallocation */
 	WORKLOAD_NR
 };
 

@@ -61,16 +61,16 @@ static inline void tick(void)
 	sp->env.now_ns += 1500000000;
 }
 
-#define ck_ok(expr)                                                                                              \
-	do {                                                                                                     \
-		int64_t ck_ok_ = (expr);                                                                         \
-		ck_assert_msg(ck_ok_ == 0, "%s gives %jd (%s)", #expr, (intmax_t)ck_ok_, pf_strerror((int)ck_ok_)); \
+#define ck_ok(expr)                                                                                                    \
+	do {                                                                                                           \
+		int64_t ck_ok_ = (expr);                                                                               \
+		ck_assert_msg(ck_ok_ == 0, "%s gives %jd (%s)", #expr, (intmax_t)ck_ok_, pf_strerror((int)ck_ok_));    \
 	} while (0)
-#define ck_err(expr, expected)                                                                            \
-	do {                                                                                              \
-		int64_t ck_err_ = (expr);                                                                 \
-		ck_assert_msg(ck_err_ == (expected), "%s gives %jd (%s), expected %s", #expr, (intmax_t)ck_err_, \
-			      pf_strerror((int)ck_err_), pf_strerror(expected));                          \
+#define ck_err(expr, expected)                                                                                         \
+	do {                                                                                                           \
+		int64_t ck_err_ = (expr);                                                                              \
+		ck_assert_msg(ck_err_ == (expected), "%s gives %jd (%s), expected %s", #expr, (intmax_t)ck_err_,       \
+			      pf_strerror((int)ck_err_), pf_strerror(expected));                                       \
 	} while (0)
 
 static inline uint64_t make(uint64_t dir, const char *name, uint32_t mode)
@@ -143,8 +143,8 @@ static inline void ck_bytes(uint64_t ino, uint64_t off, const void *expected, si
 {
 	int64_t n;
 	uint8_t *buf = get(ino, off, len, &n);
-	ck_assert_msg(n == (int64_t)len, "reading %zu bytes at %ju of inode %ju gives %jd", len, (uintmax_t)off, (uintmax_t)ino,
-		      (intmax_t)n);
+	ck_assert_msg(n == (int64_t)len, "reading %zu bytes at %ju of inode %ju gives %jd", len, (uintmax_t)off,
+		      (uintmax_t)ino, (intmax_t)n);
 	size_t k = 0;
 	while (k < len && buf[k] == ((const uint8_t *)expected)[k])
 		k++;

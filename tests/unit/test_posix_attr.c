@@ -22,7 +22,9 @@ END_TEST
 START_TEST(times)
 {
 	uint64_t f = make_file(PF_ROOT_INO, "f");
-	struct pf_attr in = { .atime = { -62135596800, 999999999 }, .mtime = { INT64_C(1) << 36, 1 }, .ctime = { 7, 8 } };
+	struct pf_attr in = { .atime = { -62135596800, 999999999 },
+			      .mtime = { INT64_C(1) << 36, 1 },
+			      .ctime = { 7, 8 } };
 	ck_ok(pf_setattr(POOL, f, PF_ATTR_ATIME | PF_ATTR_MTIME | PF_ATTR_CTIME, &in, NULL));
 	remount();
 	f = look(PF_ROOT_INO, "f");

@@ -125,9 +125,12 @@ START_TEST(names_are_whole_after_failures)
 		sprintf(name, "%u", k * 61 % NR_OTHERS);
 		chill();
 		fail_reads();
-		int err[] = { pf_unlink(POOL, others, name, strlen(name)), rename_name(d, "f", others, name, 0),
-			      link_name(f, others, name), pf_create(POOL, others, name, strlen(name), S_IFREG, user, 0, 0, &a),
-			      pf_setxattr(POOL, f, "user.a", "v", 1, 0), rename_name(others, name, d, "g", RENAME_NOREPLACE) };
+		int err[] = { pf_unlink(POOL, others, name, strlen(name)),
+			      rename_name(d, "f", others, name, 0),
+			      link_name(f, others, name),
+			      pf_create(POOL, others, name, strlen(name), S_IFREG, user, 0, 0, &a),
+			      pf_setxattr(POOL, f, "user.a", "v", 1, 0),
+			      rename_name(others, name, d, "g", RENAME_NOREPLACE) };
 		simworld_clear_faults(sp->world);
 		for (unsigned i = 0; i < 6; i++)
 			nr_failed += err[i] != 0;

@@ -100,7 +100,10 @@ START_TEST(symlink_targets)
 	memset(target, 't', sizeof(target));
 	target[4096] = 0;
 	ck_err(pf_symlink(POOL, PF_ROOT_INO, "s", 1, target, user, &a), -ENAMETOOLONG);
-	for (size_t len = 1; len <= 4095; len = len < 3400 ? len * 3 : len < 3600 ? len + 30 : len < 4095 ? 4095 : 4096) {
+	for (size_t len = 1; len <= 4095; len = len < 3400   ? len * 3
+						: len < 3600 ? len + 30
+						: len < 4095 ? 4095
+							     : 4096) {
 		char name[32];
 		sprintf(name, "s%zu", len);
 		target[len] = 0;

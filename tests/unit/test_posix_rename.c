@@ -4,7 +4,8 @@
 
 START_TEST(moves_between_directories)
 {
-	uint64_t a = make_dir(PF_ROOT_INO, "a"), b = make_dir(PF_ROOT_INO, "b"), d = make_dir(a, "d"), f = make_file(a, "f");
+	uint64_t a = make_dir(PF_ROOT_INO, "a"), b = make_dir(PF_ROOT_INO, "b"), d = make_dir(a, "d"),
+		 f = make_file(a, "f");
 	tick();
 	ck_ok(rename_name(a, "f", b, "g", 0));
 	ck_assert_uint_eq(look(b, "g"), f);

@@ -48,8 +48,8 @@ START_TEST(df_is_what_can_be_written)
 	ck_assert_uint_le(s.avail_blocks, s.free_blocks);
 	uint64_t f = make_file(PF_ROOT_INO, "f");
 	uint64_t len = fill(f, 256 * KIB), avail = s.avail_blocks * 4096;
-	ck_assert_msg(len + 256 * KIB > avail - avail / 100, "%ju of %ju available bytes could be written", (uintmax_t)len,
-		      (uintmax_t)avail);
+	ck_assert_msg(len + 256 * KIB > avail - avail / 100, "%ju of %ju available bytes could be written",
+		      (uintmax_t)len, (uintmax_t)avail);
 	ck_assert_msg(len <= avail, "%ju bytes written, %ju were available", (uintmax_t)len, (uintmax_t)avail);
 	ck_ok(pf_fsync(POOL, f));
 	remount();
@@ -291,7 +291,8 @@ static void cut_long_removal(bool punched)
 	ck_ok(pf_pool_start_workers(POOL));
 	f = look(PF_ROOT_INO, "scattered");
 	if (punched)
-		ck_ok(pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (2 * FROM + 1) * UINT64_C(4096), 100 * MIB));
+		ck_ok(pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (2 * FROM + 1) * UINT64_C(4096),
+				   100 * MIB));
 	else
 		ck_ok(truncate_to(f, (2 * FROM + 1) * UINT64_C(4096)));
 	ck_ok(simpool_close(sp, why, sizeof(why)));
