@@ -6,5 +6,6 @@ dist_man_MANS += \
 	docs/man/mkfs.poolfs.8 \
 	docs/man/mount.poolfs.8 \
 	docs/man/poolfs.5 \
+	docs/man/poolfs-bench.1 \
 	docs/man/poolfs.8 \
 	docs/man/umount.fuse.poolfs.8

@@ -27,6 +27,7 @@ unit_tests = \
 	tests/unit/test_space_disk \
 	tests/unit/test_space_model \
 	tests/unit/test_space_parallel \
+	tests/unit/test_stats \
 	tests/unit/test_super \
 	tests/unit/test_tools \
 	tests/unit/test_tree \
@@ -44,6 +45,7 @@ sim_tests = \
 	tests/sim/test_parallel
 
 cli_tests = \
+	tests/cli/bench.sh \
 	tests/cli/dump.sh \
 	tests/cli/fsck.sh \
 	tests/cli/golden.sh \
@@ -133,6 +135,8 @@ tests_libtest_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 LDADD = tests/libtest.a $(ENGINE_LIBS) $(CHECK_LIBS)
 AM_CPPFLAGS += -I$(top_srcdir)/tests $(CHECK_CFLAGS)
 
+tests_unit_test_stats_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/bench -I$(top_srcdir)/tools
+tests_unit_test_stats_LDADD = bench/libbench.a tools/libtools.a $(LDADD) $(UUID_LIBS)
 tests_unit_test_tools_LDADD = tools/libtools.a $(LDADD) $(BLKID_LIBS) $(UUID_LIBS)
 
 if HAVE_CHECK

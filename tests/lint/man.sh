@@ -10,7 +10,7 @@ options_of() {
 	grep -oE -- '(^|[^-[:alnum:]])--[a-z][-a-z]*' | grep -oE -- '--[a-z][-a-z]*' | sort -u
 }
 
-for page in docs/man/*.8; do
+for page in docs/man/*.[18]; do
 	[ -e "$page" ] || continue
 	program=$(basename "${page%.*}")
 	[ -x "${top_builddir:-.}/$program" ] || continue
