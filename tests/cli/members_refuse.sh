@@ -114,7 +114,10 @@ if [ "$(id -u)" -ne 0 ]; then
 	chmod 444 other/x.img
 	refuses 8 'cannot be written .*use -n' "$FSCK" -y other/x.img
 	refuses 8 'cannot be written .*use -n' "$POOLFS" scrub other/x.img
-	refuses 8 'cannot be written' "$POOLFS" upgrade --to 5 other/x.img
+	pool_options=(--format-version 4)
+	pool away/old.img
+	chmod 444 away/old.img
+	refuses 8 'away/old.img: cannot be written' "$POOLFS" upgrade away/old.img
 	accepts "$FSCK" -n other/x.img
 	accepts "$POOLFS" scrub -n other/x.img
 	chmod 600 other/x.img

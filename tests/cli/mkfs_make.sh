@@ -117,7 +117,7 @@ if command -v mkfs.ext4 >/dev/null; then
 fi
 if command -v mkfs.btrfs >/dev/null; then
 	image old.img 128M
-	mkfs.btrfs -q -f old.img
+	mkfs.btrfs -q -f old.img 2>.err
 	check_gone old.img
 fi
 if command -v mkswap >/dev/null; then
