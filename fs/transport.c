@@ -29,6 +29,7 @@
 #define NR_SPARE 30
 #define NR_OPCODES 64
 #define SLOW_NS 50000
+#define STUCK_NS 1000000
 
 /* 3.15 learned SETXATTR_EXT, 3.17 the others; older ones answer INIT without them, and we add them to the answer. */
 #if FUSE_VERSION < FUSE_MAKE_VERSION(3, 15)
@@ -418,6 +419,9 @@ void transport_tick(struct transport *t)
 	    !atomic_load(&t->stop)) {
 		atomic_fetch_add(&t->nr_surplus, 1);
 		sem_post(&t->tokens);
+		/* what is stuck now will be followed by more of the kind: let them loose at once, not one at each tick */
+		for (unsigned i = 0; i < NR_OPCODES; i++)
+			atomic_store_explicit(&t->mean_ns[i], STUCK_NS, memory_order_relaxed);
 	}
 	t->nr_done_at_tick = done;
 }
