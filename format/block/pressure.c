@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "block/pressure.h"
 
-#define DIRTY_MIN 16 /* nodes: one operation fits */
+#define DIRTY_MIN 8 /* nodes: one operation fits */
 #define MARGIN_NODES 8
 #define STAGED_PER_NODE 64 /* staged blocks whose extents may need a leaf of their own */
 
 uint64_t pf_dirty_limit(struct pf_pool *pool)
 {
-	uint64_t by_space = pf_space_node_room(pool->space) / PF_NODE_BLOCKS / 2;
+	uint64_t room = pf_space_node_room(pool->space) / PF_NODE_BLOCKS, frozen = pf_tree_frozen(pool->tree);
+	uint64_t by_space = room > frozen ? (room - frozen) / 4 : 0;
 	uint64_t limit = pool->dirty_by_cache < by_space ? pool->dirty_by_cache : by_space;
 	return limit > DIRTY_MIN ? limit : DIRTY_MIN;
 }
@@ -15,14 +16,14 @@ uint64_t pf_dirty_limit(struct pf_pool *pool)
 int pf_slow_down(struct pf_pool *pool)
 {
 	uint64_t dirty = pf_tree_dirty(pool->tree);
-	return dirty > DIRTY_MIN / 2 && dirty > pf_dirty_limit(pool) / 2 ? pool->throttle(pool) : 0;
+	return dirty > DIRTY_MIN && dirty > pf_dirty_limit(pool) / 2 ? pool->throttle(pool) : 0;
 }
 
 static bool has_room(struct pf_pool *pool, enum pf_growth growth)
 {
 	uint64_t reserve = growth == PF_OVERWRITES ? pool->node_reserve / 2 : pool->node_reserve;
 	/* what is dirty or staged has its blocks still to get; its old ones come back only later */
-	uint64_t nodes = pf_tree_dirty(pool->tree) + atomic_load(&pool->staged_blocks) / STAGED_PER_NODE + MARGIN_NODES;
+	uint64_t nodes = pf_tree_dirty(pool->tree) + pf_tree_frozen(pool->tree) + atomic_load(&pool->staged_blocks) / STAGED_PER_NODE + MARGIN_NODES;
 	return pf_space_node_room(pool->space) >= reserve + nodes * PF_NODE_BLOCKS;
 }
 

@@ -4,8 +4,8 @@
  * written and deleting always works, also when names or extents have filled the pool.
  *
  * Invariants
- *   I1  Dirty nodes stay below pf_dirty_limit(): a quarter of the cache, and so few that writing them takes at most half of what
- *       nodes can still have.
+ *   I1  Dirty nodes stay below pf_dirty_limit(): a quarter of the cache, and so few that writing them takes at most a quarter of
+ *       what nodes can still have beside those of the checkpoint under way (operations that passed together may overshoot).
  *   I2  What makes the tree grow is refused (-ENOSPC) while nodes have less room than the reserve and what is dirty will need;
  *       overwrites go on to half of the reserve; deleting is never refused.
  *

@@ -159,7 +159,8 @@ static int run_phase(struct pf_pool *pool, enum pf_commit_phase phase)
 	return err;
 }
 
-int pf_commit_step(struct pf_pool *pool, bool start)
+/* One step, after the one that another thread is at. A checkpoint is begun only when none up to @generation has been. */
+static int step(struct pf_pool *pool, uint64_t generation)
 {
 	struct pf_commit *c = pool->commit;
 	pthread_mutex_lock(&c->lock);
@@ -167,7 +168,7 @@ int pf_commit_step(struct pf_pool *pool, bool start)
 		pthread_cond_wait(&c->changed, &c->lock);
 	enum pf_commit_phase phase = c->phase;
 	int err = atomic_load(&pool->failed);
-	bool idle = !err && phase == PF_COMMIT_IDLE && !start;
+	bool idle = !err && phase == PF_COMMIT_IDLE && c->frozen >= generation;
 	c->stepping = !err && !idle;
 	pthread_mutex_unlock(&c->lock);
 	if (err || idle)
@@ -186,31 +187,26 @@ int pf_commit_step(struct pf_pool *pool, bool start)
 	return err ? err : 1;
 }
 
+int pf_commit_step(struct pf_pool *pool, bool start)
+{
+	return step(pool, start ? UINT64_MAX : 0);
+}
+
 int pf_commit_reach(struct pf_pool *pool, uint64_t generation)
 {
 	struct pf_commit *c = pool->commit;
 	int err = 0;
 	pthread_mutex_lock(&c->lock);
 	uint64_t nr_failures = c->nr_failures;
-	if (c->wanted < generation)
-		c->wanted = generation;
-	pthread_cond_broadcast(&c->changed);
 	while (!err && c->durable < generation) {
-		/* while the workers stop, the checkpointer may be gone already */
-		bool inline_step = !c->workers || c->stop || pthread_equal(pthread_self(), c->checkpointer);
-		if (atomic_load(&pool->failed)) {
-			err = -EIO;
-		} else if (c->nr_failures != nr_failures) {
+		if (c->nr_failures != nr_failures) {
 			err = c->last_error;
-		} else if (inline_step) {
-			bool start = c->frozen < generation;
-			pthread_mutex_unlock(&c->lock);
-			err = pf_commit_step(pool, start);
-			err = err < 0 ? err : 0;
-			pthread_mutex_lock(&c->lock);
-		} else {
-			pthread_cond_wait(&c->changed, &c->lock);
+			break;
 		}
+		pthread_mutex_unlock(&c->lock);
+		err = step(pool, generation);
+		err = err < 0 ? err : 0;
+		pthread_mutex_lock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return err;
@@ -268,8 +264,6 @@ static int checkpoint(struct pf_pool *pool)
 static int throttle(struct pf_pool *pool)
 {
 	struct pf_commit *c = pool->commit;
-	if (c->workers && pthread_equal(pthread_self(), c->checkpointer))
-		return 0;
 	if (c->workers && pf_tree_dirty(pool->tree) <= pf_dirty_limit(pool)) {
 		pf_commit_request(pool);
 		return 0;

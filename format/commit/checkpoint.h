@@ -17,7 +17,8 @@
  *       committed last stays as it is. A failed flush or superblock write is final (pitfalls 1.13). A full host filesystem
  *       is not a failure: the step waits until there is room.
  *   I4  Whoever waits is told of a failure of the attempt it waited for.
- *   I5  Workers stop before the last users of the pool are gone: waiting threads then take the steps themselves.
+ *   I5  Whoever waits for a checkpoint takes its steps, unless another thread is at one. So a waiter may hold inode locks or
+ *       names_lock: it depends on no thread that may need them (the worker drains inodes before it asks for a checkpoint).
  *
  * Locks: the commit mutex, inside the inode locks and outside the tree lock; never held across a step.
  * Uses: block/engine, object (staging).

@@ -31,7 +31,7 @@ struct pf_commit {
 	unsigned interval_ms;
 };
 
-/* Runs steps, or waits for the thread that does, until @generation is durable. */
+/* Runs steps, or waits for the thread that is at one, until @generation is durable. */
 int pf_commit_reach(struct pf_pool *pool, uint64_t generation);
 
 #endif

@@ -72,7 +72,7 @@ static int plan_metadata(struct plan *p, uint32_t mask, struct pf_diag *diag)
 	for (unsigned i = 0; i < p->nr; i++)
 		pool_blocks += p->geo[i].size_blocks;
 	unsigned nr = mask ? (unsigned)__builtin_popcount(mask) : p->nr < 2 ? 1 : 2;
-	if (nr > PF_MAX_META_MEMBERS || mask >> p->nr)
+	if (nr > PF_MAX_META_MEMBERS || (uint64_t)mask >> p->nr)
 		return pf_diag_set(diag, -EINVAL, "at most %u members can be nominated for metadata", PF_MAX_META_MEMBERS);
 	uint32_t taken = mask ? ~mask : 0;
 	for (unsigned n = 0; n < nr; n++) {

@@ -17,7 +17,7 @@
  *   I5  A map that fails its check makes its group full ('bad'); frees into it are dropped, and counted for fsck.
  *       (After an I/O error the checkpoint that needs the map first tries again.)
  *   I6  Untouched groups (not PF_GROUP_INIT) are never read and never written: all but the fixed places is free.
- *   I7  Data never takes the last share_blocks - (nodes on it) free blocks of a metadata member, and never the last quarter of
+ *   I7  Data never takes the last share_blocks - (nodes on it) free blocks of a metadata member, and never the last half of
  *       the share however many nodes there are: the next checkpoints live on it. Privileged data (overwrites) may take half of
  *       that; nodes everything.
  *   I8  Without the feature RECLAIM freed data blocks are not released and not entered in freed(); nodes always are.
@@ -118,7 +118,7 @@ bool pf_space_wants_commit(struct pf_space *space);
 /* The part of the share that only checkpoints and deletions may use. */
 static inline uint64_t pf_space_reserve_of(uint64_t share_blocks)
 {
-	return share_blocks / 4;
+	return share_blocks / 2;
 }
 /* An upgrade gives the pool the feature RECLAIM (I8). */
 void pf_space_begin_reclaim(struct pf_space *space);

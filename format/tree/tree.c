@@ -81,6 +81,11 @@ void pf_tree_stats(struct pf_tree *tree, struct pf_tree_stats *out)
 	pthread_rwlock_unlock(&tree->lock);
 }
 
+uint64_t pf_tree_frozen(struct pf_tree *tree)
+{
+	return atomic_load_explicit(&tree->nr_frozen, memory_order_relaxed);
+}
+
 uint64_t pf_tree_dirty(struct pf_tree *tree)
 {
 	return atomic_load_explicit(&tree->nr_dirty, memory_order_relaxed);

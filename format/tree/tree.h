@@ -132,7 +132,9 @@ struct pf_tree_stats {
 	uint64_t hits, misses;
 };
 void pf_tree_stats(struct pf_tree *tree, struct pf_tree_stats *out);
-uint64_t pf_tree_dirty(struct pf_tree *tree); /* dirty nodes now; cheap, no lock */
+/* Dirty nodes, and those of the checkpoint under way, now; cheap, no lock. */
+uint64_t pf_tree_dirty(struct pf_tree *tree);
+uint64_t pf_tree_frozen(struct pf_tree *tree);
 
 /* -- nodes as bytes: for the tree itself, check/ and dump ------------------------------------------------------------ */
 struct pf_node_expect {

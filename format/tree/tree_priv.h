@@ -52,7 +52,7 @@ struct pf_tree {
 
 	/* freeze.c, write.c: the checkpoint under way */
 	struct pf_node_list frozen[PF_TREE_LEVELS];
-	uint64_t nr_frozen;
+	atomic_uint_fast64_t nr_frozen;
 	bool freezing;
 	uint64_t frozen_generation;
 	struct pf_ptr frozen_root;

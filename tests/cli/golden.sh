@@ -5,10 +5,10 @@
 # (tests/images/make_golden.sh).
 . "$(dirname "$0")/functions.sh"
 need xz
-images=$top_srcdir/tests/images/released
-GOLDEN=${GOLDEN:-$top_builddir/tests/images/golden}
+images=${top_srcdir:-.}/tests/images/released
+GOLDEN=${GOLDEN:-${top_builddir:-.}/tests/images/golden}
 
-for version in $(sed -n 's/^VERSION(\([0-9]*\),.*/\1/p' "$top_srcdir/format/ondisk/version.def"); do
+for version in $(sed -n 's/^VERSION(\([0-9]*\),.*/\1/p' "${top_srcdir:-.}/format/ondisk/version.def"); do
 	[ -e "$images/v$version-a.img.xz" ] || {
 		fail "format version $version has no golden image"
 		continue

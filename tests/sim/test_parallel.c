@@ -4,8 +4,12 @@
  * come, move and go. Every read is compared; after the end the pool is checked, opened again, and everything read once more.
  * Made for ThreadSanitizer, and useful without.
  *
- *	test_parallel [--seconds N] [--seed S] [--version V] [--members M]
+ * The pool is so small that it gets full, and the workers are so quick that they are always in the way: whoever waits for space
+ * holds locks that a worker wants.
+ *
+ *	test_parallel [--seconds N] [--seed S] [--version V] [--members M] [--mib SIZE] [--interval MS]
  */
+#include "block/engine.h"
 #include "sim/simpool.h"
 
 #include <pthread.h>
@@ -13,10 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define THREADS 4
-#define FILES 12
-#define FILE_MAX (512u << 10)
+#define FILES 40
+#define FILE_MAX (1u << 20)
 #define SHARED_NAMES 24
 
 static struct simpool *sim;
@@ -57,8 +62,12 @@ static void file_name(char *name, unsigned i)
 	sprintf(name, "file-%u", i);
 }
 
+static atomic_ulong nr_full;
+
 static bool no_space(int64_t got)
 {
+	if (got == -ENOSPC)
+		atomic_fetch_add(&nr_full, 1);
 	return got == -ENOSPC;
 }
 
@@ -277,7 +286,8 @@ static void look_again(struct worker *w)
 int main(int argc, char **argv)
 {
 	unsigned seconds = 3;
-	struct simpool_config config = { .nr_members = 2, .size_bytes = 48 << 20, .seed = 1, .cache_bytes = 4 << 20 };
+	unsigned interval_ms = 20;
+	struct simpool_config config = { .nr_members = 2, .size_bytes = 24 << 20, .seed = 1, .cache_bytes = 4 << 20 };
 	for (int i = 1; i + 1 < argc; i += 2) {
 		unsigned long v = strtoul(argv[i + 1], NULL, 0);
 		if (!strcmp(argv[i], "--seconds"))
@@ -288,12 +298,18 @@ int main(int argc, char **argv)
 			config.version = (unsigned)v;
 		else if (!strcmp(argv[i], "--members"))
 			config.nr_members = (unsigned)v;
+		else if (!strcmp(argv[i], "--mib"))
+			config.size_bytes = (uint64_t)v << 20;
+		else if (!strcmp(argv[i], "--interval"))
+			interval_ms = (unsigned)v;
 	}
 	char why[512] = "";
 	static struct worker workers[THREADS];
 	pthread_t watcher;
 	unsigned long ops = 0;
 	sim = simpool_new(&config, why, sizeof(why));
+	if (sim)
+		sim->pool->commit_interval_ms = interval_ms;
 	if (!sim || pf_pool_start_workers(sim->pool)) {
 		complain("no pool: %s", why);
 		return EXIT_FAILURE;
@@ -302,6 +318,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < THREADS; i++)
 		start(&workers[i], i, config.seed);
 	pthread_create(&watcher, NULL, watch, NULL);
+	alarm(seconds + 120); /* a deadlock ends the test */
 	struct timespec t = { .tv_sec = seconds };
 	nanosleep(&t, NULL);
 	atomic_store(&stop, true);
@@ -321,9 +338,11 @@ int main(int argc, char **argv)
 		free(workers[i].buf);
 	}
 	simpool_free(sim);
-	printf("%lu operations by %u threads in %u s: %s\n", ops, THREADS, seconds, atomic_load(&failed) ? "failed" : "ok");
+	printf("%lu operations by %u threads in %u s, %lu times no space: %s\n", ops, THREADS, seconds, atomic_load(&nr_full),
+	       atomic_load(&failed) ? "failed" : "ok");
 	if (atomic_load(&failed))
-		printf("repeat with: test_parallel --seed %ju --seconds %u --version %u --members %u\n", (uintmax_t)config.seed,
-		       seconds, config.version, config.nr_members);
+		printf("repeat with: test_parallel --seed %ju --seconds %u --version %u --members %u --mib %ju --interval %u\n",
+		       (uintmax_t)config.seed, seconds, config.version, config.nr_members, (uintmax_t)(config.size_bytes >> 20),
+		       interval_ms);
 	return atomic_load(&failed) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -137,7 +137,7 @@ static void check_stats(struct model *m)
 		ck_assert_uint_eq(member_pending, p);
 		uint64_t share = m->rig.super.members[i].share_blocks;
 		uint64_t kept = share > n ? share - n : 0;
-		kept = kept > share / 4 ? kept : share / 4;
+		kept = kept > share / 2 ? kept : share / 2;
 		avail += f > kept ? f - kept : 0;
 	}
 	avail = avail > m->reserved ? avail - m->reserved : 0;
