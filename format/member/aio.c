@@ -202,9 +202,9 @@ static void complete(struct pf_aio_req *req)
 		FILLED_BY_KERNEL(req->buf, (size_t)req->result);
 	req->result = finish(req);
 	if (req->op == PF_AIO_READ)
-		pf_io_account_read(req->io, req->len_bytes);
+		pf_io_account_read(req->io, req->len_bytes, req->result);
 	else
-		pf_io_account_write(req->io, req->len_bytes);
+		pf_io_account_write(req->io, req->len_bytes, req->result);
 }
 
 /* The next request at or after *next that is for the ring, or nr. A write whose space the host refuses is settled here. */

@@ -55,16 +55,25 @@ struct pf_io {
 	int fd;               /* of io_file.c, usable by io_uring; -1: call the ops */
 	uint64_t host_dev;    /* st_dev of an image file's filesystem, else 0 */
 	atomic_uint_fast64_t nr_reads, nr_writes, nr_writes_durable, nr_flushes, bytes_read, bytes_written;
+	atomic_uint_fast64_t nr_errors; /* failed transfers and flushes, and blocks that did not match their checksum */
 };
 
-/* Bookkeeping of one completed transfer, for the wrappers and aio.c. A failed write counts too: part of it may be there. */
-static inline void pf_io_account_read(struct pf_io *io, size_t len_bytes)
+static inline void pf_io_account_error(struct pf_io *io)
 {
+	atomic_fetch_add_explicit(&io->nr_errors, 1, memory_order_relaxed);
+}
+/* Bookkeeping of one completed transfer, for the wrappers and aio.c. A failed write counts too: part of it may be there. */
+static inline void pf_io_account_read(struct pf_io *io, size_t len_bytes, int err)
+{
+	if (err)
+		pf_io_account_error(io);
 	atomic_fetch_add_explicit(&io->nr_reads, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&io->bytes_read, len_bytes, memory_order_relaxed);
 }
-static inline void pf_io_account_write(struct pf_io *io, size_t len_bytes)
+static inline void pf_io_account_write(struct pf_io *io, size_t len_bytes, int err)
 {
+	if (err)
+		pf_io_account_error(io);
 	atomic_fetch_add(&io->nr_writes, 1);
 	atomic_fetch_add_explicit(&io->bytes_written, len_bytes, memory_order_relaxed);
 }
@@ -81,6 +90,8 @@ static inline uint64_t pf_io_account_flush_begin(struct pf_io *io)
 static inline void pf_io_account_flush_end(struct pf_io *io, uint64_t nr_writes, int err)
 {
 	uint_fast64_t durable = atomic_load(&io->nr_writes_durable);
+	if (err)
+		pf_io_account_error(io);
 	while (!err && durable < nr_writes &&
 	       !atomic_compare_exchange_weak(&io->nr_writes_durable, &durable, nr_writes))
 		;
@@ -89,13 +100,13 @@ static inline void pf_io_account_flush_end(struct pf_io *io, uint64_t nr_writes,
 static inline int pf_io_read(struct pf_io *io, uint64_t off_bytes, void *buf, size_t len_bytes)
 {
 	int err = io->ops->read(io, off_bytes, buf, len_bytes);
-	pf_io_account_read(io, len_bytes);
+	pf_io_account_read(io, len_bytes, err);
 	return err;
 }
 static inline int pf_io_write(struct pf_io *io, uint64_t off_bytes, const void *buf, size_t len_bytes)
 {
 	int err = io->ops->write(io, off_bytes, buf, len_bytes);
-	pf_io_account_write(io, len_bytes);
+	pf_io_account_write(io, len_bytes, err);
 	return err;
 }
 static inline int pf_io_flush(struct pf_io *io)

@@ -164,6 +164,8 @@ void pf_data_report(struct pf_pool *pool, const struct pf_inode *inode, const st
 		return;
 	}
 	unsigned m = pf_addr_member(bad->addr);
+	if (bad->err == -PF_EDATA_CSUM && m < pool->set->nr)
+		pf_io_account_error(pool->set->members[m].io);
 	pf_log(pool->env, PF_LOG_ERROR, "%s: block %llu cannot be read (%s, offset %llu): %s; restore the file from a backup",
 	       path, (unsigned long long)bad->file_block, m < pool->set->nr ? pool->set->members[m].io->name : "?",
 	       (unsigned long long)(pf_addr_block(bad->addr) * PF_BLOCK_SIZE), pf_strerror(bad->err));

@@ -37,6 +37,20 @@ static void set_state(struct pf_pool *pool, const struct pf_pool_options *option
 	pool->open_generation = super->generation + 1;
 }
 
+/* Reading needs no maps: damaged tables do not keep a pool from being opened read-only. */
+static int open_space(struct pf_pool *pool, bool fresh, struct pf_diag *diag)
+{
+	struct pf_diag why = { "" };
+	int err = pf_space_open(pool->set, fresh, &pool->space, &why);
+	if (pf_is_damage(err) && pool->read_only) {
+		pf_log(pool->env, PF_LOG_WARNING, "%s; free space is not known", why.text);
+		err = pf_space_open(pool->set, true, &pool->space, diag);
+	} else if (err) {
+		pf_diag_set(diag, err, "%s", why.text);
+	}
+	return err;
+}
+
 int pf_pool_assemble(struct pf_set *set, const struct pf_pool_options *options, bool fresh, struct pf_pool **out,
 		     struct pf_diag *diag)
 {
@@ -61,7 +75,7 @@ int pf_pool_assemble(struct pf_set *set, const struct pf_pool_options *options, 
 	if (!err)
 		err = pf_icache_create(&pool->icache);
 	if (!err)
-		err = pf_space_open(set, fresh, &pool->space, diag);
+		err = open_space(pool, fresh, diag);
 	if (!err) {
 		pf_space_set_node_blocks(pool->space, set->super.counters.node_blocks);
 		err = pf_tree_open(set, pool->space, &config, &pool->tree);

@@ -87,10 +87,10 @@ static void print_member(FILE *f, struct pf_pool *pool, const struct pf_super *s
 		(free_blocks + pending) * PF_BLOCK_SIZE, row->flags & PF_MEMBER_META ? "true" : "false",
 		m->io->direct ? "true" : "false");
 	fprintf(f, ",\"reads\":%" PRIu64 ",\"writes\":%" PRIu64 ",\"flushes\":%" PRIu64 ",\"bytes_read\":%" PRIu64
-		   ",\"bytes_written\":%" PRIu64 "}",
+		   ",\"bytes_written\":%" PRIu64 ",\"errors\":%" PRIu64 "}",
 		(uint64_t)atomic_load(&m->io->nr_reads), (uint64_t)atomic_load(&m->io->nr_writes),
 		(uint64_t)atomic_load(&m->io->nr_flushes), (uint64_t)atomic_load(&m->io->bytes_read),
-		(uint64_t)atomic_load(&m->io->bytes_written));
+		(uint64_t)atomic_load(&m->io->bytes_written), (uint64_t)atomic_load(&m->io->nr_errors));
 }
 
 static void print_features(FILE *f, const struct pf_features *features)
