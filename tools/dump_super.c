@@ -155,6 +155,7 @@ static void super_json(struct json *j, const char *key, const struct pf_super *s
 	json_number(j, "next_orphan", s->counters.next_orphan);
 	json_number(j, "inodes", s->counters.nr_inodes);
 	json_number(j, "data_blocks", s->counters.data_blocks);
+	json_number(j, "no_csum_blocks", s->counters.no_csum_blocks);
 	json_number(j, "orphan_blocks", s->counters.orphan_blocks);
 	json_number(j, "node_blocks", s->counters.node_blocks);
 	members_json(j, s);

@@ -7,7 +7,8 @@
  *       icache lock -> tree lock -> locks inside tree, space and member.
  *   I2  'counters' and 'open_generation' change under the exclusive tree lock only; next_id is atomic, and a number that a
  *       failed operation took is never used again.
- *   I3  counters.data_blocks counts the blocks that extents name; orphan_blocks the part of them that no live inode names.
+ *   I3  counters.data_blocks counts the blocks that extents name; orphan_blocks the part of them that no live inode names,
+ *       no_csum_blocks the written ones without a CRC.
  *   I4  'failed' is set once, when a checkpoint cannot be completed on any metadata member any more; from then on every
  *       change returns -EROFS and every fsync -EIO.
  *

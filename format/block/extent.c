@@ -22,6 +22,11 @@ static struct pf_extent slice(const struct pf_extent *e, unsigned off, unsigned 
 	return part;
 }
 
+static bool has_no_csum(const struct pf_extent *e)
+{
+	return (e->flags & (PF_EXTENT_NO_CSUM | PF_EXTENT_UNWRITTEN)) == PF_EXTENT_NO_CSUM;
+}
+
 static void put(struct pf_txn *txn, const struct pf_extent *e)
 {
 	uint8_t buf[PF_EXTENT_ITEM_MAX];
@@ -105,6 +110,8 @@ static unsigned cut(struct pf_txn *txn, struct pf_pool *pool, const struct pf_ex
 		struct pf_extent right = slice(e, hi, e->nr - hi);
 		put(txn, &right);
 	}
+	if (has_no_csum(e))
+		pool->counters.no_csum_blocks -= hi - lo;
 	if (!(keep_unwritten && e->flags & PF_EXTENT_UNWRITTEN)) {
 		for (unsigned i = 0; i < e->nr_copies; i++)
 			pf_space_free(pool->space, (struct pf_run){ e->addr[i] + lo, hi - lo }, PF_USE_DATA);
@@ -174,6 +181,8 @@ static void insert_piece(struct pf_txn *txn, struct pf_pool *pool, uint64_t data
 		};
 		if (!(piece->flags & PF_EXTENT_UNWRITTEN) && !piece->crc)
 			e.flags |= PF_EXTENT_NO_CSUM;
+		if (has_no_csum(&e))
+			pool->counters.no_csum_blocks += nr;
 		for (unsigned i = 0; piece->crc && i < nr; i++)
 			crc[i] = pf_le64(piece->crc[off + i]);
 		if (piece->crc)

@@ -139,6 +139,8 @@ static int account(struct pf_check_items *s, const struct pf_extent *extent)
 {
 	struct pf_checker *c = s->c;
 	c->seen_counters.data_blocks += extent->nr;
+	if ((extent->flags & (PF_EXTENT_NO_CSUM | PF_EXTENT_UNWRITTEN)) == PF_EXTENT_NO_CSUM)
+		c->seen_counters.no_csum_blocks += extent->nr;
 	c->result->nr_extents++;
 	c->result->data_blocks += extent->nr;
 	if (!s->file) {

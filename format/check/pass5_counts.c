@@ -95,6 +95,7 @@ static int check_counters(struct pf_checker *c)
 	const struct pf_counters *is = &c->super->counters, *should = &c->seen_counters;
 	bool fix = counter_wrong(c, PF_PROBLEM_COUNT_INODES, is->nr_inodes, should->nr_inodes);
 	fix |= counter_wrong(c, PF_PROBLEM_COUNT_DATA, is->data_blocks, should->data_blocks);
+	fix |= counter_wrong(c, PF_PROBLEM_COUNT_NO_CSUM, is->no_csum_blocks, should->no_csum_blocks);
 	fix |= counter_wrong(c, PF_PROBLEM_COUNT_ORPHANS, is->orphan_blocks, should->orphan_blocks);
 	fix |= counter_wrong(c, PF_PROBLEM_COUNT_NODES, is->node_blocks, should->node_blocks);
 	if (is->next_id < should->next_id)

@@ -162,6 +162,7 @@ static int fix_counters(struct pf_checker *c, struct pf_pool *pool)
 	pf_tree_lock(pool->tree);
 	pool->counters.nr_inodes = should->nr_inodes;
 	pool->counters.data_blocks = should->data_blocks;
+	pool->counters.no_csum_blocks = should->no_csum_blocks;
 	pool->counters.orphan_blocks = should->orphan_blocks;
 	pf_space_set_node_blocks(pool->space, should->node_blocks);
 	if (atomic_load(&pool->next_id) < should->next_id)

@@ -79,6 +79,7 @@ static int store(struct fill *f, struct pf_extent *extent)
 	int err = pf_txn_lock(&txn);
 	if (!err && pf_txn_get(&txn, f->key, &now) && now.len == f->len && !memcmp(now.data, f->old, f->len)) {
 		pf_txn_put(&txn, f->key, item, len);
+		pool->counters.no_csum_blocks -= extent->nr;
 		f->s->result->filled_in_bytes += (uint64_t)extent->nr << PF_BLOCK_SHIFT;
 	}
 	pf_txn_end(&txn);

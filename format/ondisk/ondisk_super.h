@@ -71,7 +71,8 @@ struct pf_disk_super {
 	struct le64 data_blocks;     /* blocks that extents name, orphans included */
 	struct le64 orphan_blocks;   /* of these, the ones that wait for the reaper */
 	struct le64 node_blocks;     /* blocks that nodes take */
-	struct le64 reserved1[32];
+	struct le64 no_csum_blocks;  /* written data blocks without a CRC */
+	struct le64 reserved1[31];
 	struct pf_disk_epoch epochs[PF_MAX_EPOCHS]; /* newest first */
 	struct pf_disk_member members[PF_MAX_MEMBERS];
 	uint8_t reserved2[768];

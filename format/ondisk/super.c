@@ -40,6 +40,7 @@ static void pack_counters(const struct pf_counters *c, struct pf_disk_super *dis
 	disk->next_orphan = pf_le64(c->next_orphan);
 	disk->nr_inodes = pf_le64(c->nr_inodes);
 	disk->data_blocks = pf_le64(c->data_blocks);
+	disk->no_csum_blocks = pf_le64(c->no_csum_blocks);
 	disk->orphan_blocks = pf_le64(c->orphan_blocks);
 	disk->node_blocks = pf_le64(c->node_blocks);
 }
@@ -126,6 +127,7 @@ static void unpack_fields(const struct pf_disk_super *disk, struct pf_super *sup
 		.next_orphan = pf_get64(disk->next_orphan),
 		.nr_inodes = pf_get64(disk->nr_inodes),
 		.data_blocks = pf_get64(disk->data_blocks),
+		.no_csum_blocks = pf_get64(disk->no_csum_blocks),
 		.orphan_blocks = pf_get64(disk->orphan_blocks),
 		.node_blocks = pf_get64(disk->node_blocks),
 	};

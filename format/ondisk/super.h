@@ -41,7 +41,7 @@ struct pf_epoch {
 };
 
 struct pf_counters {
-	uint64_t next_id, next_orphan, nr_inodes, data_blocks, orphan_blocks, node_blocks;
+	uint64_t next_id, next_orphan, nr_inodes, data_blocks, orphan_blocks, node_blocks, no_csum_blocks;
 };
 
 struct pf_super {

@@ -134,9 +134,10 @@ char *pf_pool_status_json(struct pf_pool *pool)
 	fprintf(f, "\"total_bytes\":%" PRIu64 ",\"free_bytes\":%" PRIu64 ",\"inodes\":%" PRIu64 ",", st.total_blocks * PF_BLOCK_SIZE,
 		st.free_blocks * PF_BLOCK_SIZE, st.nr_inodes);
 	fprintf(f, "\"metadata_bytes\":%" PRIu64 ",\"metadata_share_bytes\":%" PRIu64 ",\"pending_bytes\":%" PRIu64
-		   ",\"staged_bytes\":%" PRIu64 ",\"bad_groups\":%u,",
+		   ",\"staged_bytes\":%" PRIu64 ",\"no_csum_bytes\":%" PRIu64 ",\"bad_groups\":%u,",
 		space.node_blocks * PF_BLOCK_SIZE, space.share_blocks * PF_BLOCK_SIZE, space.pending_blocks * PF_BLOCK_SIZE,
-		(uint64_t)atomic_load(&pool->staged_blocks) * PF_BLOCK_SIZE, space.bad_groups);
+		(uint64_t)atomic_load(&pool->staged_blocks) * PF_BLOCK_SIZE,
+		pool->data_csum ? super.counters.no_csum_blocks * PF_BLOCK_SIZE : 0, space.bad_groups);
 	fprintf(f, "\"dirty_nodes\":%" PRIu64 ",\"cached_nodes\":%" PRIu64 ",\"node_hits\":%" PRIu64 ",\"node_misses\":%" PRIu64
 		   ",\"members\":[",
 		tree.dirty_nodes, tree.clean_nodes, tree.hits, tree.misses);

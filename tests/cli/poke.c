@@ -19,7 +19,7 @@ static const struct field {
 #define FIELD(name) { #name, offsetof(struct pf_disk_super, name), sizeof(((struct pf_disk_super *)0)->name) }
 	FIELD(magic), FIELD(version), FIELD(member_id), FIELD(nr_members), FIELD(placement), FIELD(compat),
 	FIELD(ro_compat), FIELD(incompat), FIELD(generation), FIELD(flags), FIELD(root_level), FIELD(next_id),
-	FIELD(nr_inodes), FIELD(data_blocks), FIELD(node_blocks),
+	FIELD(nr_inodes), FIELD(data_blocks), FIELD(no_csum_blocks), FIELD(node_blocks),
 #undef FIELD
 };
 

@@ -388,11 +388,11 @@ END_TEST
 
 START_TEST(counters)
 {
-	static const char *const ids[] = { "PF0508", "PF0509", "PF0510", "PF0511", "PF0512" };
+	static const char *const ids[] = { "PF0508", "PF0509", "PF0510", "PF0511", "PF0513", "PF0512" };
 	begin();
 	struct pf_counters *c = &poke_super(p)->counters;
-	uint64_t *fields[] = { &c->nr_inodes, &c->data_blocks, &c->orphan_blocks, &c->node_blocks };
-	if (_i < 4)
+	uint64_t *fields[] = { &c->nr_inodes, &c->data_blocks, &c->orphan_blocks, &c->node_blocks, &c->no_csum_blocks };
+	if (_i < 5)
 		*fields[_i] += 3;
 	else
 		c->next_id = 5;
@@ -549,7 +549,7 @@ int main(void)
 	tcase_add_test(t, orphan_missing);
 	tcase_add_test(t, data_unowned);
 	tcase_add_test(t, data_id_shared);
-	tcase_add_loop_test(t, counters, 0, 5);
+	tcase_add_loop_test(t, counters, 0, 6);
 	tcase_add_test(t, declined_repairs_stay);
 	tcase_add_test(t, only_safe_repairs);
 	tcase_add_test(t, ranges_together_cover_data);
