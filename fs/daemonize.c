@@ -11,11 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t child_pid;
+static volatile sig_atomic_t child_pid, nr_forwarded;
 
 static void forward(int sig)
 {
 	(void)sig;
+	nr_forwarded++;
 	kill((pid_t)child_pid, SIGTERM);
 }
 
@@ -35,12 +36,20 @@ static _Noreturn void parent(pid_t child, int fd)
 	do {
 		n = read(fd, &ok, 1);
 	} while (n < 0 && errno == EINTR);
-	if (n == 1)
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	if (n == 1 && !nr_forwarded)
 		_exit(0);
-	/* no report: the child is ending, and its exit code is the answer */
+	/* no report, or a signal: the child is ending, and its exit code is the answer */
 	int status;
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
+	if (n == 1) {
+		/* it was just ready when the signal reached it */
+		say("interrupted; nothing is mounted");
+		_exit(EXIT_INTERRUPTED);
+	}
 	if (WIFEXITED(status))
 		_exit(WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_INTERNAL);
 	say("the daemon died of signal %d (%s); nothing is mounted", WTERMSIG(status), strsignal(WTERMSIG(status)));
