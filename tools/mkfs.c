@@ -7,6 +7,7 @@
 #include "poolfs.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 #include <string.h>
 
 enum { OPT_FORMAT = CLI_LONG, OPT_PLACEMENT, OPT_SIZE, OPT_META, OPT_JSON };
@@ -324,6 +325,9 @@ int main(int argc, char **argv)
 	static struct mkfs m;
 	cli_set_name(program.name);
 	m.pool.version = PF_VERSION_DEFAULT;
+	/* who makes a pool can use it: the root directory is his */
+	m.pool.root_uid = geteuid();
+	m.pool.root_gid = getegid();
 	if (parse(&m, argc, argv) != 0)
 		return MKFS_FAILED;
 	return run(&m, argv + optind, (unsigned)(argc - optind));

@@ -108,8 +108,8 @@ enum pf_write_flags {
 	PF_WRITE_KEEP_TIMES = 1,    /* from the kernel's cache: it sets mtime itself (pitfalls 8.5) */
 	PF_WRITE_KILL_SUIDGID = 2,  /* clear set-id bits and security.capability first (pitfalls 8.4) */
 };
-/* Writes all or nothing. @buf need not be aligned, but is written without a copy when it is. -EFBIG past
- * PF_MAX_FILE_BYTES, -ENOSPC, -EIO. */
+/* Up to 4 MiB are written whole or not at all, as one point of the file's history; more may be a short count after an error.
+ * @buf need not be aligned, but is written without a copy when it is. -EFBIG past PF_MAX_FILE_BYTES, -ENOSPC, -EIO. */
 int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const void *buf, size_t len_bytes,
 		 unsigned flags);
 

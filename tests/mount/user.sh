@@ -9,11 +9,10 @@ fi
 need setpriv fusermount3
 user_python
 
-make_pool 32M 32M
-pool_mount
-chown 65534:65534 "$work"/*.img "$mnt"
-pool_umount
-chown 65534:65534 "$mnt"
+chown 65534:65534 "$work" "$mnt"
+as_user truncate -s 32M "$work/0.img" "$work/1.img"
+as_user "$MKFS" -q "$work/0.img" "$work/1.img" || die "mkfs as a user"
+spec=$work/0.img:$work/1.img
 as_user test -w /dev/fuse || {
 	mknod -m 666 "$work/fuse" c 10 229 && mount --bind "$work/fuse" /dev/fuse
 	as_user test -w /dev/fuse || skip "/dev/fuse is for root only"
