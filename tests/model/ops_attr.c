@@ -6,8 +6,10 @@
 
 static struct timespec pick_time(struct ops *o)
 {
-	return (struct timespec){ (int64_t)rng_below(&o->rng, UINT64_C(1) << 33) - (INT64_C(1) << 31),
-				  (long)rng_below(&o->rng, 1000000000) };
+	struct timespec t;
+	t.tv_sec = (int64_t)rng_below(&o->rng, UINT64_C(1) << 33) - (INT64_C(1) << 31);
+	t.tv_nsec = (long)rng_below(&o->rng, 1000000000);
+	return t;
 }
 
 int op_setattr(struct ops *o)

@@ -12,7 +12,10 @@ static uint64_t pick_parent(struct ops *o)
 
 static struct pf_cred pick_cred(struct ops *o)
 {
-	return (struct pf_cred){ (uint32_t)rng_below(&o->rng, 3) * 1000, (uint32_t)rng_below(&o->rng, 3) * 1000 };
+	struct pf_cred cred;
+	cred.uid = (uint32_t)rng_below(&o->rng, 3) * 1000;
+	cred.gid = (uint32_t)rng_below(&o->rng, 3) * 1000;
+	return cred;
 }
 
 static uint32_t pick_mode(struct ops *o)

@@ -46,7 +46,9 @@ static inline uint64_t rng_skewed(struct rng *r, uint64_t max)
 	unsigned bits = 0;
 	while (bits < 63 && max >> bits)
 		bits++;
-	uint64_t v = rng_next(r) >> (64 - (bits ? 1 + rng_below(r, bits) : 1));
+	/* one call after the other: compilers differ in the order within an expression */
+	unsigned keep = bits ? 1 + (unsigned)rng_below(r, bits) : 1;
+	uint64_t v = rng_next(r) >> (64 - keep);
 	return v > max ? max : v;
 }
 

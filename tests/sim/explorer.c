@@ -94,6 +94,21 @@ static void one_side(struct chooser *c, bool early)
 		c->fates[k].kind = (k < at) == early ? SIM_KEPT : SIM_LOST;
 }
 
+/* Each on its own; of some states nearly all is there, of others nearly nothing. */
+static void mixed(struct chooser *c)
+{
+	static const enum sim_fate_kind torn[] = { SIM_TORN_HEAD, SIM_TORN_TAIL, SIM_TORN_ANY };
+	uint64_t keep_percent = rng_below(&c->rng, 101);
+	for (size_t k = 0; k < c->nr; k++) {
+		struct sim_fate *f = &c->fates[k];
+		f->kind = rng_below(&c->rng, 100) < keep_percent ? SIM_KEPT : SIM_LOST;
+		if (rng_one_in(&c->rng, 5))
+			f->kind = torn[rng_below(&c->rng, 3)];
+		f->rank = rng_one_in(&c->rng, 8) ? -1 : 0;
+		f->arg = rng_skewed(&c->rng, simworld_event(c->world, c->events[k])->len_bytes);
+	}
+}
+
 static void choose(struct chooser *c, unsigned sub)
 {
 	all(c, sub ? SIM_KEPT : SIM_LOST);
@@ -131,7 +146,7 @@ static void choose(struct chooser *c, unsigned sub)
 		one_side(c, false);
 		break;
 	default:
-		sim_fates_seeded(rng_next(&c->rng), c->fates, c->nr);
+		mixed(c);
 		break;
 	}
 }

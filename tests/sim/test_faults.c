@@ -174,10 +174,9 @@ static int disturb(struct simpool *s, struct ops *ops, struct rng *rng, unsigned
 {
 	int err = 0;
 	for (unsigned k = 0; !err && k < nr_ops; k++) {
-		struct sim_fault fault = { .ops = rng_one_in(rng, 3) ? SIM_WRITE : SIM_READ,
-					   .kind = SIM_FAIL,
-					   .skip = rng_below(rng, 4),
-					   .count = 1 + rng_below(rng, 2) };
+		struct sim_fault fault = { .ops = rng_one_in(rng, 3) ? SIM_WRITE : SIM_READ, .kind = SIM_FAIL };
+		fault.skip = rng_below(rng, 4);
+		fault.count = 1 + rng_below(rng, 2);
 		/* a block that cannot be read is read once more */
 		if (fault.ops == SIM_READ)
 			fault.count += 2;

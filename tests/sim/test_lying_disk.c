@@ -21,7 +21,8 @@ static uint64_t nr_runs, nr_harmed, nr_refused, nr_errors, nr_bad;
 static struct sim_fault pick_fault(struct rng *rng)
 {
 	static const enum sim_fault_kind kinds[] = { SIM_DROP, SIM_MISDIRECT, SIM_TEAR, SIM_CORRUPT };
-	struct sim_fault f = { .kind = kinds[rng_below(rng, 4)], .skip = rng_below(rng, 12), .count = 1 };
+	struct sim_fault f = { .kind = kinds[rng_below(rng, 4)], .count = 1 };
+	f.skip = rng_below(rng, 12);
 	f.ops = f.kind == SIM_CORRUPT ? SIM_READ : SIM_WRITE;
 	if (f.kind == SIM_CORRUPT) {
 		f.count = 1 + rng_below(rng, 5);
