@@ -68,6 +68,7 @@ lint_tests = \
 mount_tests = \
 	tests/mount/acl.sh \
 	tests/mount/basic.sh \
+	tests/mount/bench.sh \
 	tests/mount/control.sh \
 	tests/mount/damage.sh \
 	tests/mount/devices.sh \
