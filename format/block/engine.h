@@ -28,6 +28,7 @@
 struct pf_icache;
 struct pf_commit;
 struct pf_late_write;
+struct pf_orphan_range;
 
 struct pf_pool {
 	const struct pf_env *env;
@@ -74,6 +75,9 @@ struct pf_pool {
 	unsigned commit_interval_ms;
 	pthread_mutex_t reap_lock; /* one reaper at a time */
 	atomic_bool reap_wanted; /* there are orphan ranges without inode */
+	/* Read-only: ranges that a crash left half removed; they read as zeros (object/orphan.h I4). */
+	struct pf_orphan_range *pending;
+	unsigned nr_pending;
 	struct pf_late_write *late_writes; /* PF_BREAK_MAP_BEFORE_DATA only */
 };
 

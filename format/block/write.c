@@ -257,36 +257,52 @@ struct pf_late_write {
 	struct pf_late_write *next;
 	pf_addr addr;
 	unsigned nr;
-	uint8_t data[];
+	uint8_t *data; /* aligned */
 };
 
 static int hold_back(struct pf_pool *pool, struct io_list *io)
 {
 	for (unsigned i = 0; i < io->nr; i++) {
 		struct pf_aio_req *req = &io->reqs[i];
-		struct pf_late_write *late = NULL;
-		if (posix_memalign((void **)&late, PF_BLOCK_SIZE, PF_BLOCK_SIZE + req->len_bytes))
+		struct pf_late_write *late = calloc(1, sizeof(*late));
+		if (late)
+			late->data = aligned_alloc(PF_BLOCK_SIZE, req->len_bytes);
+		if (!late || !late->data) {
+			free(late);
 			return -ENOMEM;
+		}
 		late->nr = (unsigned)(req->len_bytes / PF_BLOCK_SIZE);
 		for (unsigned m = 0; m < pool->set->nr; m++) {
 			if (pool->set->members[m].io == req->io)
 				late->addr = pf_addr_make(m, req->off_bytes / PF_BLOCK_SIZE);
 		}
-		memcpy((uint8_t *)late + PF_BLOCK_SIZE, req->buf, req->len_bytes);
+		memcpy(late->data, req->buf, req->len_bytes);
 		late->next = pool->late_writes;
 		pool->late_writes = late;
 	}
 	return 0;
 }
 
-void pf_block_late_writes(struct pf_pool *pool)
+static void end_late_writes(struct pf_pool *pool, bool write)
 {
 	while (pool->late_writes) {
 		struct pf_late_write *late = pool->late_writes;
 		pool->late_writes = late->next;
-		pf_set_write(pool->set, late->addr, (uint8_t *)late + PF_BLOCK_SIZE, late->nr);
+		if (write)
+			pf_set_write(pool->set, late->addr, late->data, late->nr);
+		free(late->data);
 		free(late);
 	}
+}
+
+void pf_block_late_writes(struct pf_pool *pool)
+{
+	end_late_writes(pool, true);
+}
+
+void pf_block_drop_late_writes(struct pf_pool *pool)
+{
+	end_late_writes(pool, false);
 }
 
 static int run_requests(struct pf_pool *pool, struct pf_write *w, struct io_list *io)

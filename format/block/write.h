@@ -56,5 +56,6 @@ void pf_block_end(struct pf_pool *pool, struct pf_write *w, bool mapped);
 
 /* PF_BREAK_MAP_BEFORE_DATA (tests): the data writes held back are done now. */
 void pf_block_late_writes(struct pf_pool *pool);
+void pf_block_drop_late_writes(struct pf_pool *pool);
 
 #endif

@@ -150,7 +150,7 @@ static int run_phase(struct pf_pool *pool, enum pf_commit_phase phase)
 			break;
 	}
 	if (err == -ENOSPC) {
-		pf_log(pool->env, PF_LOG_ERROR, "%s: no space on the filesystem that holds an image member; "
+		pf_log(pool->env, PF_LOG_ERROR, "%s: no space, in the pool or on the filesystem that holds an image member; "
 		       "changes are kept in memory until there is room", steps[phase].name);
 	} else if (err && !atomic_exchange(&pool->failed, err)) {
 		pf_log(pool->env, PF_LOG_ERROR, "%s failed: %s; the pool takes no more changes, what was committed is safe; "

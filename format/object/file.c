@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reading and writing files. Small writes are staged; large ones go straight to the members (object/stage.h). */
 #include "object/data.h"
+#include "object/orphan.h"
 #include "object/stage.h"
 #include "object/xattr.h"
 
@@ -19,19 +20,32 @@ size_t pf_read_buf_bytes(uint64_t off_bytes, size_t len_bytes)
 	return (size_t)(last - first) * PF_BLOCK_SIZE;
 }
 
+static void zero_pending(struct pf_pool *pool, const struct pf_inode *inode, uint64_t start, unsigned nr, uint8_t *buf)
+{
+	uint64_t mask[PF_MAP_BLOCKS / 64] = { 0 };
+	pf_orphan_mask_pending(pool, inode->item.data_id, start, nr, mask);
+	for (unsigned b = 0; b < nr; b++) {
+		if (mask[b / 64] >> (b % 64) & 1)
+			memset(buf + (size_t)b * PF_BLOCK_SIZE, 0, PF_BLOCK_SIZE);
+	}
+}
+
 static int read_blocks(struct pf_pool *pool, struct pf_inode *inode, uint64_t start, uint64_t nr, uint8_t *buf)
 {
 	while (nr) {
 		unsigned n = nr < PF_MAP_BLOCKS ? (unsigned)nr : PF_MAP_BLOCKS;
-		uint64_t staged[PF_MAP_BLOCKS / 64] = { 0 };
+		uint64_t known[PF_MAP_BLOCKS / 64] = { 0 }; /* without reading */
 		struct pf_bad_block bad;
-		pf_stage_mask(inode, start, n, staged);
-		int err = pf_block_read(pool, inode->item.data_id, start, n, buf, staged, &bad);
+		pf_stage_mask(inode, start, n, known);
+		pf_orphan_mask_pending(pool, inode->item.data_id, start, n, known);
+		int err = pf_block_read(pool, inode->item.data_id, start, n, buf, known, &bad);
 		if (err) {
 			pf_data_report(pool, inode, &bad);
 			return err;
 		}
 		pf_stage_overlay(inode, start, n, buf);
+		if (pool->nr_pending)
+			zero_pending(pool, inode, start, n, buf);
 		start += n;
 		nr -= n;
 		buf += (size_t)n * PF_BLOCK_SIZE;
@@ -166,6 +180,15 @@ static int write_direct(struct pf_pool *pool, struct pf_inode *inode, const stru
 	return err;
 }
 
+/* Set-id bits go before the data that takes them away is accepted, and do not come back with a crash (pitfalls 1.20). */
+static int store_mode(struct pf_pool *pool, struct pf_inode *inode, uint32_t mode)
+{
+	struct pf_change change;
+	pf_change_init(&change, inode);
+	change.item.mode = mode;
+	return pf_data_apply(pool, inode, &change);
+}
+
 #define STAGED_MAX (DIRECT_BYTES / PF_BLOCK_SIZE + 1)
 
 static int write_staged(struct pf_pool *pool, struct pf_inode *inode, const struct span *s, unsigned flags)
@@ -190,10 +213,16 @@ static int write_staged(struct pf_pool *pool, struct pf_inode *inode, const stru
 	}
 	if (!err && !inode->stage && fresh)
 		err = pf_stage_begin(pool, inode);
+	struct pf_inode_item next;
+	written_item(pool, inode, s->end, flags, &next);
+	if (!err && next.mode != inode->item.mode)
+		err = store_mode(pool, inode, next.mode);
 	if (err) {
 		for (unsigned i = 0; i < s->nr; i++)
 			pf_bufpool_put(pool->pages, pages[i]);
 		pf_space_unreserve(pool->space, fresh);
+		if (inode->stage && !pf_stage_blocks(inode))
+			pf_stage_drop(pool, inode);
 		return err;
 	}
 	for (unsigned i = 0; i < s->nr; i++) {
@@ -204,15 +233,8 @@ static int write_staged(struct pf_pool *pool, struct pf_inode *inode, const stru
 		else
 			memcpy(pf_stage_find(inode, s->first + i) + from, src, to - from);
 	}
-	uint32_t old_mode = inode->item.mode;
-	written_item(pool, inode, s->end, flags, &inode->item);
-	/* lost set-id bits are not to come back with a crash (pitfalls 1.20): the rest may wait for the data */
-	if (inode->item.mode != old_mode) {
-		struct pf_change change;
-		pf_change_init(&change, inode);
-		err = pf_data_apply(pool, inode, &change);
-	}
-	return err;
+	inode->item = next;
+	return 0;
 }
 
 int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const void *buf, size_t len_bytes,

@@ -3,6 +3,8 @@
 
 #include "object/data.h"
 
+#include <stdlib.h>
+
 /* Everything of an inode but its item itself: symlink and xattr chunks, a batch at a time. 1: there was something. */
 static int delete_chunks(struct pf_pool *pool, uint64_t ino)
 {
@@ -253,4 +255,32 @@ int pf_orphan_recover(struct pf_pool *pool)
 		ino++;
 	}
 	return err == -ENOENT ? 0 : err;
+}
+
+int pf_orphan_load_pending(struct pf_pool *pool)
+{
+	struct pf_orphan_range range;
+	uint64_t seq = 0;
+	int err;
+	for (; !(err = next_range(pool, &seq, &range)); seq++) {
+		if (!range.ino)
+			continue;
+		struct pf_orphan_range *more = realloc(pool->pending, (pool->nr_pending + 1) * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		pool->pending = more;
+		more[pool->nr_pending++] = range;
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+void pf_orphan_mask_pending(const struct pf_pool *pool, uint64_t data_id, uint64_t start, unsigned nr, uint64_t *mask)
+{
+	for (unsigned i = 0; i < pool->nr_pending; i++) {
+		const struct pf_orphan_range *r = &pool->pending[i];
+		for (unsigned b = 0; b < nr && r->data_id == data_id; b++) {
+			if (start + b >= r->from_block && start + b < r->to_block)
+				mask[b / 64] |= UINT64_C(1) << (b % 64);
+		}
+	}
 }

@@ -9,6 +9,7 @@
  *   I2  A range with ino 0 belongs to the reaper; one with an inode to the call that made it (it holds the inode lock until
  *       the range is done), or to recovery at mount.
  *   I3  counters.orphan_blocks falls with each block that a range with ino 0 loses.
+ *   I4  On a read-only pool the ranges of inodes that a crash interrupted cannot be finished: reading takes them for holes.
  *
  * Uses: object/inode, block/extent.
  */
@@ -31,6 +32,11 @@ int pf_orphan_reap(struct pf_pool *pool);
 
 /* At mount: finishes ranges of inodes, deletes orphan inodes. Nobody else uses the pool yet. */
 int pf_orphan_recover(struct pf_pool *pool);
+
+/* At a read-only mount: fills pool->pending. */
+int pf_orphan_load_pending(struct pf_pool *pool);
+/* Of the blocks [start, start + nr) of @data_id: sets bit i of @mask for each block start + i that is to read as zeros. */
+void pf_orphan_mask_pending(const struct pf_pool *pool, uint64_t data_id, uint64_t start, unsigned nr, uint64_t *mask);
 
 static inline struct pf_key pf_key_orphan_inode(uint64_t ino)
 {

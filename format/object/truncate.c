@@ -98,7 +98,6 @@ static void free_edges(struct pf_pool *pool, struct edges *e)
 /* O(1) however large the file: the data id becomes an orphan, the file gets a new one (pitfalls 1.19). */
 static int truncate_to_nothing(struct pf_pool *pool, struct pf_inode *inode, const struct pf_inode_item *item)
 {
-	pf_stage_drop(pool, inode);
 	struct pf_change change;
 	pf_change_init(&change, inode);
 	change.item = *item;
@@ -109,8 +108,10 @@ static int truncate_to_nothing(struct pf_pool *pool, struct pf_inode *inode, con
 		change.orphan = (struct pf_orphan_range){ inode->item.data_id, 0, 0, PF_KEY_FIELD_MAX };
 	}
 	int err = pf_data_apply(pool, inode, &change);
-	if (!err)
+	if (!err) {
+		pf_stage_drop(pool, inode);
 		inode->place.member = -1;
+	}
 	return err;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Opening and closing a pool. */
+#include "block/write.h"
 #include "commit/checkpoint.h"
 #include "object/inode.h"
 #include "object/orphan.h"
@@ -96,6 +97,8 @@ void pf_pool_free(struct pf_pool *pool)
 		return;
 	pf_commit_stop_workers(pool);
 	pf_stage_drop_all(pool);
+	pf_block_drop_late_writes(pool);
+	free(pool->pending);
 	pf_icache_destroy(pool->icache);
 	pf_commit_destroy(pool);
 	if (pool->tree)
@@ -143,6 +146,11 @@ int pf_pool_start(struct pf_set *set, const struct pf_pool_options *options, boo
 		if (err)
 			pf_diag_set(diag, err, "finishing interrupted deletions failed: %s; run fsck.poolfs, or mount read-only",
 				    pf_strerror(err));
+	}
+	if (!err && pool->read_only && !options->no_recovery && !rebuild_maps) {
+		err = pf_orphan_load_pending(pool);
+		if (err)
+			pf_diag_set(diag, err, "the tree cannot be read: %s; run fsck.poolfs", pf_strerror(err));
 	}
 	if (err) {
 		pf_pool_free(pool);

@@ -239,6 +239,7 @@ void sim_fates_seeded(uint64_t seed, struct sim_fate *fates, size_t nr)
 					    : SIM_LOST;
 		fates[i].rank = next_random(&seed) % 8 == 0 ? -1 : 0;
 		/* a tear inside the first blocks is as likely as one far behind */
-		fates[i].arg = next_random(&seed) % (UINT64_C(512) << next_random(&seed) % 12);
+		uint64_t arg = next_random(&seed), scale = next_random(&seed) % 12;
+		fates[i].arg = arg % (UINT64_C(512) << scale);
 	}
 }
