@@ -35,7 +35,7 @@ static const struct cli_option options[] = {
 	MODE_CONFIG_OPTIONS,
 	{ 0 },
 };
-static const char *const synopsis[] = { "--versions LIST [--peer LIST] [OPTION]...", NULL };
+static const char *const synopsis[] = { "[--versions LIST] [--peer LIST] [OPTION]...", NULL };
 static const struct cli_program program = {
 	.name = "poolfs-bench compare",
 	.synopsis = synopsis,
