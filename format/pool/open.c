@@ -125,8 +125,14 @@ static int begin_epoch(struct pf_pool *pool)
 		.time_ns = pf_now_ns(pool->env),
 		.last_generation = super.generation,
 	};
+	/* after a crash every member gets it: in the slot that follows the last good one a torn superblock may lie */
+	uint32_t mask = pf_commit_meta_mask(&super);
+	for (unsigned i = 0; i < pool->set->nr; i++) {
+		if (!pool->was_clean || pool->set->members[i].super_generation != super.generation)
+			mask |= 1u << i;
+	}
 	super.flags &= ~(uint64_t)PF_SUPER_CLEAN;
-	return pf_commit_super(pool, &super, pf_commit_meta_mask(&super));
+	return pf_commit_super(pool, &super, mask);
 }
 
 int pf_pool_start(struct pf_set *set, const struct pf_pool_options *options, bool rebuild_maps, struct pf_pool **out,
