@@ -214,20 +214,15 @@ int pf_commit_reach(struct pf_pool *pool, uint64_t generation)
 
 int pf_commit_wait(struct pf_pool *pool, bool force)
 {
-	struct pf_commit *c = pool->commit;
 	if (pool->read_only)
 		return 0;
 	if (atomic_load(&pool->failed))
 		return -EIO;
 	pf_tree_lock(pool->tree);
 	bool dirty = force || pf_tree_dirty(pool->tree);
-	uint64_t generation = pool->open_generation;
+	/* what is not dirty may still be in the checkpoint under way, which c->frozen names only some time after the freeze */
+	uint64_t generation = pool->open_generation - (dirty ? 0 : 1);
 	pf_tree_unlock(pool->tree);
-	pthread_mutex_lock(&c->lock);
-	/* what is not dirty may still be in the checkpoint under way */
-	if (!dirty)
-		generation = c->frozen;
-	pthread_mutex_unlock(&c->lock);
 	return pf_commit_reach(pool, generation);
 }
 
