@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Changing attributes: owner, mode, times, size; each call one change. */
 #include "object/data.h"
+#include "object/orphan.h"
 #include "object/truncate.h"
 #include "object/xattr.h"
 
@@ -43,7 +44,9 @@ static int set_locked(struct pf_pool *pool, struct pf_inode *inode, unsigned mas
 	int err = 0;
 	if (mask & PF_ATTR_SIZE && !pf_inode_is_file(inode))
 		return pf_inode_is_dir(inode) ? -EISDIR : -EINVAL;
-	if (mask & (PF_ATTR_UID | PF_ATTR_GID | PF_ATTR_SIZE))
+	if (mask & PF_ATTR_SIZE)
+		err = pf_orphan_settle(pool, inode);
+	if (!err && mask & (PF_ATTR_UID | PF_ATTR_GID | PF_ATTR_SIZE))
 		err = pf_xattr_drop_capability(pool, inode);
 	if (err)
 		return err;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * fallocate(2) and lseek(2) for data and holes. */
 #include "object/data.h"
+#include "object/orphan.h"
 #include "object/stage.h"
 #include "object/truncate.h"
 #include "object/xattr.h"
@@ -170,6 +171,8 @@ int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_byte
 		return err;
 	pthread_rwlock_wrlock(&inode->lock);
 	err = pf_inode_is_file(inode) ? 0 : pf_inode_is_dir(inode) ? -EISDIR : -ENODEV;
+	if (!err)
+		err = pf_orphan_settle(pool, inode);
 	if (!err)
 		err = pf_xattr_drop_capability(pool, inode);
 	if (!err)

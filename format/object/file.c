@@ -255,6 +255,8 @@ int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const v
 	pthread_rwlock_wrlock(&inode->lock);
 	err = is_regular(inode);
 	if (!err)
+		err = pf_orphan_settle(pool, inode);
+	if (!err)
 		err = pf_xattr_drop_capability(pool, inode);
 	while (!err && done < len_bytes) {
 		size_t len = len_bytes - done < CHUNK_BYTES ? len_bytes - done : CHUNK_BYTES;

@@ -299,8 +299,10 @@ void pf_forget(struct pf_pool *pool, uint64_t ino, uint64_t nr)
 	if (!orphan)
 		return;
 	pthread_rwlock_wrlock(&orphan->lock);
-	if (pf_inode_is_abandoned(pool, orphan))
+	if (pf_inode_is_abandoned(pool, orphan)) {
 		pf_stage_drop(pool, orphan);
+		pf_orphan_settle(pool, orphan); /* else it is for the next mount */
+	}
 	pthread_rwlock_unlock(&orphan->lock);
 	pf_inode_put(pool, orphan);
 }

@@ -39,6 +39,9 @@ struct pf_inode {
 	struct pf_inode *staged_prev, *staged_next;
 	int write_error;           /* of staged blocks that could not be written: fsync tells (and clears on rewrite) */
 	enum pf_known capability;  /* whether security.capability is set */
+	struct {
+		uint64_t seq, from, to; /* seq 0: none. It holds a pin, and goes before the file changes again (orphan.h I5) */
+	} unfinished;
 	/* under the cache lock */
 	struct pf_inode *hash_next, *lru_prev, *lru_next;
 	unsigned pins;

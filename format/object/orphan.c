@@ -96,7 +96,7 @@ int pf_orphan_delete(struct pf_pool *pool, struct pf_inode *inode)
 	return err ? err : delete_inode(pool, inode);
 }
 
-int pf_orphan_finish_range(struct pf_pool *pool, struct pf_inode *inode, uint64_t seq, uint64_t from, uint64_t to)
+static int remove_range(struct pf_pool *pool, struct pf_inode *inode, uint64_t seq, uint64_t from, uint64_t to)
 {
 	bool more = true;
 	int err = 0;
@@ -118,6 +118,27 @@ int pf_orphan_finish_range(struct pf_pool *pool, struct pf_inode *inode, uint64_
 			err = pf_data_apply(pool, inode, &change);
 	}
 	return err;
+}
+
+int pf_orphan_finish_range(struct pf_pool *pool, struct pf_inode *inode, uint64_t seq, uint64_t from, uint64_t to)
+{
+	int err = remove_range(pool, inode, seq, from, to);
+	if (err && !inode->unfinished.seq) {
+		inode->unfinished.seq = seq;
+		inode->unfinished.from = from;
+		inode->unfinished.to = to;
+		pf_inode_pin(pool, inode);
+	} else if (!err && inode->unfinished.seq) {
+		inode->unfinished.seq = 0;
+		pf_inode_unpin(pool, inode);
+	}
+	return err;
+}
+
+int pf_orphan_settle(struct pf_pool *pool, struct pf_inode *inode)
+{
+	uint64_t seq = inode->unfinished.seq;
+	return seq ? pf_orphan_finish_range(pool, inode, seq, inode->unfinished.from, inode->unfinished.to) : 0;
 }
 
 /* The first orphan range from @seq on. -ENOENT. */

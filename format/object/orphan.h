@@ -10,6 +10,8 @@
  *       the range is done), or to recovery at mount.
  *   I3  counters.orphan_blocks falls with each block that a range with ino 0 loses.
  *   I4  On a read-only pool the ranges of inodes that a crash interrupted cannot be finished: reading takes them for holes.
+ *   I5  A range that its call could not finish is noted in the inode: what changes data or size calls pf_orphan_settle() first. Or
+ *       the range would take, at the next mount, what has been written since.
  *
  * Uses: object/inode, block/extent.
  */
@@ -23,9 +25,12 @@
 /* The last pin and reference of an orphan are gone: takes its items out of the tree. Caller owns the inode alone. */
 int pf_orphan_delete(struct pf_pool *pool, struct pf_inode *inode);
 
-/* Removes the extents of an inode in [from, to), whose orphan range item @seq stands in the tree, and then the item.
- * Caller holds the inode lock exclusively. */
+/* Removes the extents of an inode in [from, to), whose orphan range item @seq stands in the tree, and then the item. After an
+ * error the rest is noted as unfinished. Caller holds the inode lock exclusively, and a pin. */
 int pf_orphan_finish_range(struct pf_pool *pool, struct pf_inode *inode, uint64_t seq, uint64_t from, uint64_t to);
+
+/* Finishes what an earlier call could not. Same locks. */
+int pf_orphan_settle(struct pf_pool *pool, struct pf_inode *inode);
 
 /* One step of the reaper: 1 if something was removed, 0 if there is nothing to do, or an error. */
 int pf_orphan_reap(struct pf_pool *pool);

@@ -63,12 +63,151 @@ START_TEST(fsync_waits_for_a_freeze_that_has_just_begun)
 }
 END_TEST
 
+/* -- ranges that take several transactions ---------------------------------------------------------------------------- */
+#define PIECES 1500u
+
+/* A tree of many leaves and hardly a cache. */
+static void setup_cold(void)
+{
+	struct simpool_config config = { .nr_members = 2, .size_bytes = 64 * MIB, .seed = 1, .cache_bytes = 64 * KIB };
+	char why[1200] = "";
+	sp = simpool_new(&config, why, sizeof(why));
+	ck_assert_msg(sp != NULL, "no pool: %s", why);
+}
+
+/* Every second block of it holds its number. */
+static uint64_t make_pieces(const char *name)
+{
+	uint64_t f = make_file(PF_ROOT_INO, name);
+	uint8_t block[4096];
+	for (uint64_t k = 0; k < PIECES; k++) {
+		memset(block, (int)(k % 255) + 1, sizeof(block));
+		put(f, 2 * k * 4096, block, sizeof(block));
+	}
+	ck_ok(pf_fsync(POOL, f));
+	return f;
+}
+
+static int punch(uint64_t f, uint64_t off, uint64_t len)
+{
+	return pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, len);
+}
+
+static uint64_t reads_of_all(void)
+{
+	return simdisk_count(simworld_disk(sp->world, 0), SIM_READ) +
+	       simdisk_count(simworld_disk(sp->world, 1), SIM_READ);
+}
+
+enum { TRUNCATE, PUNCH };
+enum { REWRITE, TO_NOTHING, REMOVE, EXTEND, AGAIN, NR_AFTER };
+
+/* Runs the operation on a cold pool with reads that fail from the @skip-th on. */
+static int run_failing(uint64_t f, int op, uint64_t skip)
+{
+	struct sim_fault fault = { .ops = SIM_READ, .kind = SIM_FAIL, .skip = skip };
+	simworld_add_fault(sp->world, &fault);
+	int err = op == TRUNCATE ? truncate_to(f, 4096) : punch(f, 4096, 2 * PIECES * 4096 - 4096);
+	simworld_clear_faults(sp->world);
+	return err;
+}
+
+static void go_on(uint64_t f, const char *name, int what)
+{
+	uint8_t mine[8192];
+	memset(mine, 0xee, sizeof(mine));
+	switch (what) {
+	case REWRITE:
+		put(f, 2000 * 4096, mine, sizeof(mine));
+		break;
+	case TO_NOTHING:
+		ck_ok(truncate_to(f, 0));
+		break;
+	case REMOVE:
+		ck_ok(unlink_name(PF_ROOT_INO, name));
+		pf_forget(POOL, f, 1);
+		return;
+	case EXTEND:
+		ck_ok(truncate_to(f, 2 * PIECES * 4096));
+		ck_zeros(f, 4096, (2 * PIECES - 1) * 4096);
+		break;
+	case AGAIN:
+		ck_ok(punch(f, 4096, 2 * PIECES * 4096 - 4096));
+	}
+	ck_ok(pf_fsync(POOL, f));
+}
+
+static void look_at(const char *name, int what)
+{
+	uint8_t mine[8192], first[4096];
+	uint64_t f = look(PF_ROOT_INO, name);
+	memset(mine, 0xee, sizeof(mine));
+	memset(first, 1, sizeof(first));
+	if (what == REMOVE) {
+		ck_assert_uint_eq(f, 0);
+		return;
+	}
+	ck_assert_uint_ne(f, 0);
+	if (what == TO_NOTHING) {
+		ck_assert_uint_eq(attr_of(f).size_bytes, 0);
+		ck_assert_uint_eq(attr_of(f).blocks, 0);
+		return;
+	}
+	ck_bytes(f, 0, first, sizeof(first));
+	if (what == REWRITE) {
+		ck_bytes(f, 2000 * 4096, mine, sizeof(mine));
+		ck_zeros(f, 4096, 1999 * 4096);
+		ck_assert_uint_eq(attr_of(f).blocks, 3);
+	} else {
+		ck_assert_uint_eq(attr_of(f).blocks, 1);
+	}
+}
+
+/* The first transaction goes through, a later one does not: whatever is done to the file then, nothing of it may be lost when
+ * the rest of the range goes, and the pool can be mounted. */
+START_TEST(a_range_half_removed_takes_nothing_written_later)
+{
+	int op = _i / NR_AFTER, what = _i % NR_AFTER;
+	bool half = false;
+	uint64_t step = 1;
+	for (uint64_t skip = 0;; skip += step) {
+		char name[16];
+		sprintf(name, "f%ju", (uintmax_t)skip);
+		uint64_t before = make_pieces(name);
+		pf_forget(POOL, before, 1);
+		remount();
+		uint64_t f = look(PF_ROOT_INO, name), reads = reads_of_all();
+		int err = run_failing(f, op, skip);
+		if (!err && reads_of_all() - reads <= skip)
+			break;
+		struct pf_attr a = attr_of(f);
+		if (a.blocks == PIECES) {
+			ck_assert_int_ne(err, 0);
+			ck_ok(unlink_name(PF_ROOT_INO, name));
+			pf_forget(POOL, f, 1);
+			continue;
+		}
+		half = true;
+		go_on(f, name, what);
+		remount();
+		look_at(name, what);
+		settle();
+	}
+	ck_assert(half);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("attack");
 	TCase *t = tcase_create("races");
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, fsync_waits_for_a_freeze_that_has_just_begun);
+	suite_add_tcase(s, t);
+	t = tcase_create("ranges");
+	tcase_add_checked_fixture(t, setup_cold, teardown);
+	tcase_set_timeout(t, 120);
+	tcase_add_loop_test(t, a_range_half_removed_takes_nothing_written_later, 0, 2 * NR_AFTER);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }
