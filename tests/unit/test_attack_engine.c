@@ -197,6 +197,41 @@ START_TEST(a_range_half_removed_takes_nothing_written_later)
 }
 END_TEST
 
+/* A truncation to nothing that fails has not thrown away what was accepted before: the stage goes with the old data id. */
+START_TEST(a_failed_truncation_to_nothing_keeps_the_stage)
+{
+	unsigned nr_failed = 0;
+	for (uint64_t skip = 0; skip < 8; skip++) {
+		char name[16];
+		sprintf(name, "g%ju", (uintmax_t)skip);
+		pf_forget(POOL, make_pieces(name), 1);
+		remount();
+		uint64_t f = look(PF_ROOT_INO, name);
+		uint8_t block[4096];
+		memset(block, 1, sizeof(block));
+		put(f, 4096, "accepted", 8);
+		/* every node of the tree but those of these files' extents has to make room */
+		uint8_t *buf = aligned_alloc(4096, 2 * PIECES * 4096);
+		ck_assert_int_gt(pf_read(POOL, f, 8192, buf, (2 * PIECES - 2) * 4096), 0);
+		free(buf);
+		struct sim_fault fault = { .ops = SIM_READ, .kind = SIM_FAIL, .skip = skip };
+		simworld_add_fault(sp->world, &fault);
+		int err = truncate_to(f, 0);
+		simworld_clear_faults(sp->world);
+		if (!err)
+			break;
+		nr_failed++;
+		ck_bytes(f, 4096, "accepted", 8);
+		ck_ok(pf_fsync(POOL, f));
+		remount();
+		f = look(PF_ROOT_INO, name);
+		ck_bytes(f, 0, block, sizeof(block));
+		ck_bytes(f, 4096, "accepted", 8);
+	}
+	ck_assert_uint_gt(nr_failed, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("attack");
@@ -208,6 +243,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup_cold, teardown);
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, a_range_half_removed_takes_nothing_written_later, 0, 2 * NR_AFTER);
+	tcase_add_test(t, a_failed_truncation_to_nothing_keeps_the_stage);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }
