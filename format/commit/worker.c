@@ -86,6 +86,12 @@ static void *reaper(void *arg)
 		if (err < 0)
 			pf_log(pool->env, PF_LOG_WARNING, "freeing the space of a deleted file failed: %s; run fsck.poolfs",
 			       pf_strerror(err));
+		/* what is still wanted then cannot be done now: a failed pool, a host filesystem without room */
+		if (err <= 0 && atomic_load(&pool->reap_wanted)) {
+			pthread_mutex_lock(&c->lock);
+			pause_ms(c, RETRY_MS);
+			pthread_mutex_unlock(&c->lock);
+		}
 	}
 }
 

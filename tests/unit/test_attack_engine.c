@@ -232,6 +232,46 @@ START_TEST(a_failed_truncation_to_nothing_keeps_the_stage)
 }
 END_TEST
 
+/* -- a pool that has failed ------------------------------------------------------------------------------------------- */
+static void fail_pool(void)
+{
+	struct sim_fault fault = { .ops = SIM_FLUSH, .kind = SIM_FAIL };
+	uint64_t other = make_file(PF_ROOT_INO, "other");
+	simworld_add_fault(sp->world, &fault);
+	ck_err(pf_fsync(POOL, other), -EIO);
+	ck_assert(pf_pool_read_only(POOL));
+}
+
+static void abandon(void)
+{
+	char why[1200] = "";
+	simpool_abandon(sp);
+	simworld_clear_faults(sp->world);
+	ck_assert_msg(simpool_open(sp, false, why, sizeof(why)) == 0, "open: %s", why);
+	teardown();
+}
+
+/* Deleted extents that wait for the reaper when the pool fails: it cannot do anything, and must not try without a pause. */
+START_TEST(the_reaper_of_a_failed_pool_rests)
+{
+	struct rusage before, after;
+	uint64_t f = make_pieces("f");
+	ck_ok(unlink_name(PF_ROOT_INO, "f"));
+	pf_forget(POOL, f, 1);
+	fail_pool();
+	ck_ok(pf_pool_start_workers(POOL));
+	getrusage(RUSAGE_SELF, &before);
+	sleep_ms(400);
+	getrusage(RUSAGE_SELF, &after);
+	int64_t us = (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) *
+			     1000000 +
+		     after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec -
+		     before.ru_stime.tv_usec;
+	ck_assert_msg(us < 40000, "%jd us of 400,000 were used", (intmax_t)us);
+	abandon();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("attack");
@@ -244,6 +284,10 @@ int main(void)
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, a_range_half_removed_takes_nothing_written_later, 0, 2 * NR_AFTER);
 	tcase_add_test(t, a_failed_truncation_to_nothing_keeps_the_stage);
+	suite_add_tcase(s, t);
+	t = tcase_create("failed");
+	tcase_add_checked_fixture(t, setup_cold, NULL);
+	tcase_add_test(t, the_reaper_of_a_failed_pool_rests);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }
