@@ -16,6 +16,8 @@ int pf_fsync(struct pf_pool *pool, uint64_t ino)
 		pthread_rwlock_unlock(&inode->lock);
 	}
 	pf_inode_put(pool, inode);
+	if (atomic_load(&pool->failed))
+		return -EIO; /* engine.h I4, whatever a drain says of it */
 	return err ? err : pf_commit_wait(pool, false);
 }
 
@@ -25,5 +27,7 @@ int pf_commit_sync(struct pf_pool *pool)
 		return 0;
 	int err = pf_stage_drain_all(pool);
 	int commit_err = pf_commit_wait(pool, false);
+	if (atomic_load(&pool->failed))
+		return -EIO;
 	return err ? err : commit_err;
 }

@@ -272,6 +272,21 @@ START_TEST(the_reaper_of_a_failed_pool_rests)
 }
 END_TEST
 
+/* engine.h I4 */
+START_TEST(a_failed_pool_says_so)
+{
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	put(f, 0, "bytes", 5);
+	fail_pool();
+	ck_err(pf_fsync(POOL, f), -EIO);
+	ck_err(pf_pool_sync(POOL), -EIO);
+	ck_err(pf_write(POOL, f, 0, "more", 4, 0), -EROFS);
+	ck_err(unlink_name(PF_ROOT_INO, "f"), -EROFS);
+	ck_bytes(f, 0, "bytes", 5);
+	abandon();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("attack");
@@ -288,6 +303,7 @@ int main(void)
 	t = tcase_create("failed");
 	tcase_add_checked_fixture(t, setup_cold, NULL);
 	tcase_add_test(t, the_reaper_of_a_failed_pool_rests);
+	tcase_add_test(t, a_failed_pool_says_so);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }
