@@ -89,7 +89,7 @@ int pf_extent_check(struct pf_txn *txn, struct pf_pool *pool, uint64_t data_id, 
 		if (e.start < end)
 			return -PF_EITEM_INVALID;
 		end = e.start + e.nr;
-		key = pf_key_extent(data_id, end);
+		key = pf_key_extent(data_id, e.start + 1); /* not end: what overlaps is to be met */
 	}
 	return 0;
 }

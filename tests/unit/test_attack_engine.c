@@ -287,6 +287,41 @@ START_TEST(a_failed_pool_says_so)
 }
 END_TEST
 
+/* -- damage that checksums do not show -------------------------------------------------------------------------------- */
+
+/* Extents that overlap: writing over them is refused, whichever comes first, and never ends in an assertion. */
+START_TEST(overlapping_extents_are_refused)
+{
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	uint8_t *p = pattern(1, 100 * 4096);
+	put(f, 0, p, 100 * 4096);
+	ck_ok(pf_fsync(POOL, f));
+	uint64_t data_id = f;
+	struct pf_extent e;
+	ck_ok(pf_extent_find(POOL, data_id, 0, &e));
+	struct pf_txn txn;
+	pf_txn_init(&txn, POOL->tree);
+	pf_txn_want(&txn, pf_key_extent(data_id, 0), pf_key_extent(data_id, 100), 60 * 100);
+	ck_ok(pf_txn_lock(&txn));
+	for (unsigned k = 50; k < 90; k++) {
+		uint8_t item[PF_EXTENT_ITEM_MAX];
+		struct pf_extent inner = { .data_id = data_id,
+					   .start = k,
+					   .nr = 1,
+					   .flags = PF_EXTENT_UNWRITTEN,
+					   .nr_copies = 1,
+					   .addr = { e.addr[0] + k } };
+		pf_txn_put(&txn, pf_key_extent(data_id, k), item, pf_extent_pack(&inner, item));
+	}
+	pf_txn_end(&txn);
+	ck_assert_int_lt(pf_write(POOL, f, 0, p, 100 * 4096, 0), 0);
+	ck_assert_int_lt(truncate_to(f, 4096 * 10), 0);
+	simpool_abandon(sp);
+	simpool_free(sp);
+	free(p);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("attack");
@@ -304,6 +339,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup_cold, NULL);
 	tcase_add_test(t, the_reaper_of_a_failed_pool_rests);
 	tcase_add_test(t, a_failed_pool_says_so);
+	tcase_add_test(t, overlapping_extents_are_refused);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }
