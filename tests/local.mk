@@ -28,6 +28,7 @@ unit_tests = \
 	tests/unit/test_space_disk \
 	tests/unit/test_space_model \
 	tests/unit/test_space_parallel \
+	tests/unit/test_space_share \
 	tests/unit/test_stats \
 	tests/unit/test_super \
 	tests/unit/test_tools \
@@ -127,6 +128,7 @@ tests_libtest_a_SOURCES = \
 	tests/unit/posix_util.h \
 	tests/unit/sample_super.h \
 	tests/unit/set_util.h \
+	tests/unit/space_fill.h \
 	tests/unit/space_util.h \
 	tests/unit/tree_compare.h \
 	tests/unit/tree_model.h \

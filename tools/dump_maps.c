@@ -23,12 +23,20 @@ static unsigned count_free(const struct pf_disk_map *map)
 	return PF_GROUP_BLOCKS - used;
 }
 
+static unsigned count_free_quads(const struct pf_disk_map *map)
+{
+	unsigned nr = 0;
+	for (size_t i = 0; i < sizeof(map->used); i++)
+		nr += (unsigned)!(map->used[i] & 0x0f) + (unsigned)!(map->used[i] & 0xf0);
+	return nr;
+}
+
 struct group_line {
 	unsigned member;
 	uint64_t group;
 	const struct pf_group_info *info;
-	int err;            /* of the map */
-	unsigned map_free;  /* clear bits of the map */
+	int err; /* of the map */
+	unsigned map_free, map_free_quads;
 };
 
 static void show_group(struct dump *d, const struct group_line *g)
@@ -39,19 +47,21 @@ static void show_group(struct dump *d, const struct group_line *g)
 		json_number(&d->json, "group", g->group);
 		json_string(&d->json, "state", state);
 		json_number(&d->json, "free_blocks", g->info->free_blocks);
+		json_number(&d->json, "free_quads", g->info->free_quads);
 		json_number(&d->json, "slot", g->info->slot);
 		json_number(&d->json, "generation", g->info->generation);
 		json_hex(&d->json, "crc", g->info->crc);
 		json_bool(&d->json, "metadata", g->info->flags & PF_GROUP_META);
 		json_number(&d->json, "map_free_blocks", g->map_free);
+		json_number(&d->json, "map_free_quads", g->map_free_quads);
 		json_end_object(&d->json);
 		return;
 	}
-	printf("  group %-7ju free %-6u slot %u generation %ju crc 0x%016" PRIx64 "%s: map %s", (uintmax_t)g->group,
-	       g->info->free_blocks, g->info->slot, (uintmax_t)g->info->generation, g->info->crc,
-	       g->info->flags & PF_GROUP_META ? " metadata" : "", state);
+	printf("  group %-7ju free %-6u quads %-5u slot %u generation %ju crc 0x%016" PRIx64 "%s: map %s",
+	       (uintmax_t)g->group, g->info->free_blocks, g->info->free_quads, g->info->slot,
+	       (uintmax_t)g->info->generation, g->info->crc, g->info->flags & PF_GROUP_META ? " metadata" : "", state);
 	if (!g->info->lost && !g->err)
-		printf(", %u clear bits", g->map_free);
+		printf(", %u clear bits, %u clear quads", g->map_free, g->map_free_quads);
 	putchar('\n');
 }
 
@@ -72,8 +82,10 @@ static int show_groups(struct dump *d, struct pf_set *set, unsigned member, cons
 			g.err = pf_tables_read_map(set, &set->super, member, i, info, map);
 		if (g.err)
 			d->nr_damaged++;
-		else if (!info->lost)
+		else if (!info->lost) {
 			g.map_free = count_free(map);
+			g.map_free_quads = count_free_quads(map);
+		}
 		show_group(d, &g);
 	}
 	free(map);

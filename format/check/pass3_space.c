@@ -62,6 +62,15 @@ static unsigned count_bits(const uint8_t *map)
 	return n;
 }
 
+/* Quads of which nothing is in use. A byte is two of them. */
+static unsigned count_free_quads(const uint8_t *map)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < MAP_BYTES; i++)
+		n += (unsigned)!(map[i] & 0x0f) + (unsigned)!(map[i] & 0xf0);
+	return n;
+}
+
 bool pf_check_group_map(struct pf_checker *c, unsigned member, uint64_t group, uint8_t *used)
 {
 	struct pf_disk_map *block = aligned_alloc(PF_BLOCK_SIZE, PF_BLOCK_SIZE);
@@ -120,6 +129,11 @@ static int compare(struct pf_checker *c, unsigned member, uint64_t group, const 
 		fix |= pf_check_report(c, PF_PROBLEM_FREE_COUNT, "%s, group %llu: %u, but %u blocks are free",
 				       c->set->members[member].io->name, (unsigned long long)group, info->free_blocks,
 				       nr_free);
+	unsigned nr_quads = count_free_quads(committed);
+	if (nr_quads != info->free_quads)
+		fix |= pf_check_report(c, PF_PROBLEM_FREE_COUNT, "%s, group %llu: %u, but %u quads are free",
+				       c->set->members[member].io->name, (unsigned long long)group, info->free_quads,
+				       nr_quads);
 	return fix ? note(c, member, group) : 0;
 }
 

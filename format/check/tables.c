@@ -102,6 +102,7 @@ static bool unpack(struct load *l, uint64_t table)
 			.generation = pf_get64(disk->generation),
 			.crc = pf_get64(disk->crc),
 			.free_blocks = pf_get16(disk->free_blocks),
+			.free_quads = pf_get16(disk->free_quads),
 			.slot = disk->slot,
 			.flags = disk->flags,
 		};

@@ -14,7 +14,7 @@
 
 struct pf_group_info { /* as the table says */
 	uint64_t generation, crc;
-	uint16_t free_blocks;
+	uint16_t free_blocks, free_quads;
 	uint8_t slot;
 	uint8_t flags; /* enum pf_group_flags */
 	bool lost;     /* its table block is damaged */

@@ -122,7 +122,8 @@ struct pf_disk_group { /* in a table block: one group */
 	struct le16 free_blocks;
 	uint8_t slot;
 	uint8_t flags; /* enum pf_group_flags */
-	uint8_t reserved[12];
+	struct le16 free_quads; /* aligned runs of PF_NODE_BLOCKS blocks that are wholly free */
+	uint8_t reserved[10];
 };
 struct pf_disk_map {
 	struct pf_disk_table_head head;

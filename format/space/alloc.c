@@ -7,6 +7,9 @@
  * is written one after the other lies one behind the other. Free counts and run bounds tell which groups are worth a
  * look without reading maps.
  *
+ * Nodes see whole quads only. Data sees all that is free, until the whole quads of a metadata member get fewer than its
+ * share has: then it takes the clear blocks of broken quads first, and breaks more only down to what is kept (I7).
+ *
  * Loading a map drops the lock. Nothing is carried over that: a run is looked for, measured against what the caller may
  * take, and taken in one go.
  */
@@ -17,13 +20,21 @@
 
 enum { EFFORT = 8, LOAD_EFFORT = 4, MAX_VISITS = 4096 };
 
+enum view { /* what of the free blocks a search sees */
+	VIEW_ALL,
+	VIEW_WHOLE, /* those of whole quads */
+	VIEW_BROKEN,
+};
+enum { BROKEN_RUN_MAX = 2 * (PF_NODE_BLOCKS - 1) };
+
 struct search {
 	struct pf_space *space;
 	struct pf_space_member *m;
 	const struct pf_alloc_req *req;
 	struct pf_run *run; /* the result */
 	bool into_share;    /* a promise has to be kept that other members cannot keep */
-	uint32_t want;      /* longest run worth looking for */
+	enum view view;
+	uint32_t want; /* longest run worth looking for */
 	int load_err;
 };
 
@@ -45,15 +56,24 @@ static uint64_t allowance(const struct search *s, uint64_t nr)
 	return nr < req->min_nr ? 0 : nr;
 }
 
+/* Whole quads that data may break; only with a share is there anything to keep. */
+static uint64_t breakable(const struct search *s)
+{
+	uint64_t kept = s->into_share ? 0 : pf_space_kept_quads(s->m, s->req->use);
+	return s->m->free_quads > kept ? s->m->free_quads - kept : 0;
+}
+
 static bool take(struct search *s, uint32_t group, uint32_t start, uint32_t len)
 {
 	uint64_t nr = allowance(s, len < s->req->nr ? len : s->req->nr);
-	if (!nr)
+	if (nr && s->view == VIEW_ALL && s->m->share_blocks) {
+		uint64_t quads = breakable(s);
+		if (nr > quads) /* else it cannot break too many: no need to count */
+			nr = pf_bits_fit_quads(s->m->groups[group].maps->used, start, (uint32_t)nr, quads);
+	}
+	if (nr < s->req->min_nr)
 		return false;
-	struct pf_maps *maps = s->m->groups[group].maps;
-	uint32_t taken = pf_bits_set(maps->used, start, (uint32_t)nr);
-	assert(taken == nr); /* I1 */
-	pf_group_add_free(s->m, group, -(int32_t)taken);
+	pf_group_take(s->m, group, start, (uint32_t)nr);
 	if (s->req->reserved)
 		s->space->reserved -= nr;
 	*s->run = (struct pf_run){ pf_addr_make(s->m->id, ((uint64_t)group << PF_GROUP_SHIFT) + start), nr };
@@ -75,20 +95,50 @@ static bool load(struct search *s, uint32_t group)
 	return !err;
 }
 
+/* 'used' of a loaded group as the search sees it; made in @scratch where that differs. */
+static const uint64_t *seen(const struct search *s, uint32_t group, uint64_t *scratch)
+{
+	const uint64_t *used = s->m->groups[group].maps->used;
+	if (s->view == VIEW_ALL)
+		return used;
+	(s->view == VIEW_WHOLE ? pf_bits_keep_whole : pf_bits_keep_broken)(used, scratch);
+	return scratch;
+}
+
+/* Of blocks that are free, those that the search sees. */
+static uint64_t nr_seen(const struct search *s, uint64_t free_blocks, uint64_t free_quads)
+{
+	uint64_t whole = free_quads * PF_NODE_BLOCKS;
+	return s->view == VIEW_ALL ? free_blocks : s->view == VIEW_WHOLE ? whole : free_blocks - whole;
+}
+
+/* No run that the search sees in the group is longer. */
+static uint32_t bound_of(const struct search *s, const struct pf_group *g)
+{
+	return s->view == VIEW_ALL ? g->run_bound : s->view == VIEW_WHOLE ? g->quads_bound : BROKEN_RUN_MAX;
+}
+
 /* The first run of @enough blocks behind @from, else in the whole group, else the longest. Returns its length. */
 static uint32_t examine(struct search *s, uint32_t group, uint32_t from, uint32_t enough, uint32_t *start)
 {
 	struct pf_group *g = &s->m->groups[group];
-	const uint64_t *used = g->maps->used;
-	if (enough > g->run_bound)
-		enough = g->run_bound; /* more there is not: look no further */
+	uint64_t scratch[PF_MAP_WORDS];
+	const uint64_t *used = seen(s, group, scratch);
+	if (enough > bound_of(s, g))
+		enough = bound_of(s, g); /* more there is not: look no further */
 	uint32_t len = pf_bits_find(used, from, PF_GROUP_BLOCKS, enough, start);
 	if (len >= enough)
 		return len;
 	len = pf_bits_find(used, 0, PF_GROUP_BLOCKS, enough, start);
-	if (len < enough)
-		g->run_bound = (uint16_t)len; /* exactly */
+	if (len < enough && s->view != VIEW_BROKEN)
+		*(s->view == VIEW_ALL ? &g->run_bound : &g->quads_bound) = (uint16_t)len; /* exactly */
 	return len;
+}
+
+/* Where a search may begin: nodes at a quad. */
+static uint32_t begin_at(const struct search *s, uint32_t from)
+{
+	return s->view == VIEW_WHOLE ? (from + PF_NODE_BLOCKS - 1) & ~(uint32_t)(PF_NODE_BLOCKS - 1) : from;
 }
 
 static bool at_goal(struct search *s)
@@ -96,13 +146,14 @@ static bool at_goal(struct search *s)
 	uint64_t block = pf_addr_block(s->req->goal);
 	if (block < s->m->geo.data_start || block >= s->m->geo.data_end)
 		return false;
-	uint32_t group = (uint32_t)(block >> PF_GROUP_SHIFT), from = block % PF_GROUP_BLOCKS;
+	uint32_t group = (uint32_t)(block >> PF_GROUP_SHIFT), from = begin_at(s, block % PF_GROUP_BLOCKS);
 	struct pf_group *g = &s->m->groups[group];
+	uint64_t scratch[PF_MAP_WORDS];
 	if (pf_group_kind(g) != (s->req->use == PF_USE_NODE) && s->m->meta)
 		return false; /* what once spilled over should not go on to */
-	if (g->free_blocks < s->req->min_nr || !load(s, group))
+	if (nr_seen(s, g->free_blocks, g->free_quads) < s->req->min_nr || !load(s, group))
 		return false;
-	uint32_t end = pf_bits_next_set(g->maps->used, from, PF_GROUP_BLOCKS), least = s->want / 4;
+	uint32_t end = pf_bits_next_set(seen(s, group, scratch), from, PF_GROUP_BLOCKS), least = s->want / 4;
 	/* a short piece is worth it only where the next request can go on behind it */
 	if (end - from >= least || end == PF_GROUP_BLOCKS) {
 		if (take(s, group, from, end - from))
@@ -130,16 +181,24 @@ static bool take_at_cursor(struct search *s, uint32_t group, uint32_t start, uin
 	return true;
 }
 
-static bool worth_a_look(const struct pf_group *g, const struct pass *p, uint32_t best_len)
+static bool worth_a_look(const struct search *s, const struct pf_group *g, const struct pass *p, uint32_t best_len)
 {
-	return g->free_blocks >= p->least && g->run_bound >= p->least && g->run_bound > best_len &&
+	uint32_t bound = bound_of(s, g);
+	return nr_seen(s, g->free_blocks, g->free_quads) >= p->least && bound >= p->least && bound > best_len &&
 	       pf_group_kind(g) == p->kind;
 }
 
 /* Where to begin in a group: at the cursor if that is in it. */
-static uint32_t offset_in(uint64_t cursor, uint32_t group)
+static uint32_t offset_in(const struct search *s, uint64_t cursor, uint32_t group)
 {
-	return cursor >> PF_GROUP_SHIFT == group ? (uint32_t)(cursor % PF_GROUP_BLOCKS) : 0;
+	return cursor >> PF_GROUP_SHIFT == group ? begin_at(s, (uint32_t)(cursor % PF_GROUP_BLOCKS)) : 0;
+}
+
+/* The bound of all groups of a kind, or NULL. */
+static uint32_t *bound_of_member(const struct search *s, unsigned kind)
+{
+	struct pf_space_member *m = s->m;
+	return s->view == VIEW_ALL ? &m->run_bound[kind] : s->view == VIEW_WHOLE ? &m->quads_bound[kind] : NULL;
 }
 
 static bool search_groups(struct search *s, const struct pass *p)
@@ -148,13 +207,15 @@ static bool search_groups(struct search *s, const struct pass *p)
 	uint64_t cursor = m->cursor[s->req->use == PF_USE_NODE], raised = m->raised;
 	uint64_t nr_groups = m->geo.nr_groups, nr_visits = 0;
 	uint32_t best = 0, best_len = 0, start, len;
+	uint32_t *bound = bound_of_member(s, p->kind);
 	int effort = p->effort;
-	if (m->run_bound[p->kind] < p->least)
+	if (nr_seen(s, m->free_blocks, m->free_quads) < p->least || (bound && *bound < p->least))
 		return false;
 	for (uint64_t i = 0; i < nr_groups;) {
 		uint32_t group = (uint32_t)(((cursor >> PF_GROUP_SHIFT) + i) % nr_groups);
 		uint32_t in_table = group % PF_GROUPS_PER_TABLE;
-		if (m->tables[group / PF_GROUPS_PER_TABLE].free_blocks < p->least) {
+		const struct pf_table *t = &m->tables[group / PF_GROUPS_PER_TABLE];
+		if (nr_seen(s, t->free_blocks, t->free_quads) < p->least) {
 			uint64_t rest = PF_GROUPS_PER_TABLE - in_table;
 			i += rest < nr_groups - group ? rest : nr_groups - group;
 			continue;
@@ -163,12 +224,12 @@ static bool search_groups(struct search *s, const struct pass *p)
 		if (effort <= 0 || (p->effort != INT_MAX && nr_visits++ >= MAX_VISITS))
 			goto best;
 		i++;
-		if (!worth_a_look(g, p, best_len))
+		if (!worth_a_look(s, g, p, best_len))
 			continue;
 		effort -= p->effort == INT_MAX ? 0 : g->maps ? 1 : LOAD_EFFORT;
 		if (!load(s, group))
 			continue;
-		len = examine(s, group, offset_in(cursor, group), p->enough, &start);
+		len = examine(s, group, offset_in(s, cursor, group), p->enough, &start);
 		if (len >= p->enough)
 			return take_at_cursor(s, group, start, len);
 		if (len > best_len) {
@@ -176,22 +237,25 @@ static bool search_groups(struct search *s, const struct pass *p)
 			best = group;
 		}
 	}
-	if (best_len < p->least && m->raised == raised)
-		m->run_bound[p->kind] = p->least - 1;
+	if (best_len < p->least && m->raised == raised && bound)
+		*bound = p->least - 1;
 best:
 	if (best_len < p->least || !load(s, best))
 		return false;
-	len = examine(s, best, offset_in(cursor, best), p->enough, &start);
+	len = examine(s, best, offset_in(s, cursor, best), p->enough, &start);
 	return len >= p->least && take_at_cursor(s, best, start, len);
 }
 
-static int alloc_on(struct search *s)
+static int alloc_in_view(struct search *s, enum view view)
 {
 	const struct pf_alloc_req *req = s->req;
 	uint32_t min = req->min_nr < PF_GROUP_BLOCKS ? (uint32_t)req->min_nr : PF_GROUP_BLOCKS;
 	uint64_t want = allowance(s, req->nr);
 	if (!want || req->min_nr > PF_GROUP_BLOCKS)
 		return -ENOSPC;
+	if (view == VIEW_BROKEN)
+		want = min; /* runs are so short here that the next one is as good as any */
+	s->view = view;
 	s->want = want < PF_GROUP_BLOCKS ? (uint32_t)want : PF_GROUP_BLOCKS;
 	if (req->goal && pf_addr_member(req->goal) == s->m->id && at_goal(s))
 		return 0;
@@ -200,12 +264,28 @@ static int alloc_on(struct search *s)
 		const struct pass passes[] = { { kind, s->want, s->want, EFFORT },
 					       { kind, min, s->want, EFFORT },
 					       { kind, min, min, INT_MAX } };
-		for (unsigned i = 0; i < 3; i++) {
+		for (unsigned i = view == VIEW_BROKEN ? 2 : 0; i < 3; i++) {
 			if (search_groups(s, &passes[i]))
 				return 0;
 		}
 	}
 	return -ENOSPC;
+}
+
+static int alloc_on(struct search *s)
+{
+	if (s->req->use == PF_USE_NODE)
+		return alloc_in_view(s, VIEW_WHOLE);
+	if (!s->m->share_blocks)
+		return alloc_in_view(s, VIEW_ALL);
+	bool broken = s->m->free_quads * PF_NODE_BLOCKS <= s->m->share_blocks;
+	int err = -ENOSPC;
+	/* the first once more: others may have broken quads while a map was read */
+	for (unsigned i = 0; i < 3 && err; i++, broken = !broken) {
+		if (broken || breakable(s))
+			err = alloc_in_view(s, broken ? VIEW_BROKEN : VIEW_ALL);
+	}
+	return err;
 }
 
 /* -- which member
@@ -263,6 +343,7 @@ int pf_space_alloc(struct pf_space *space, const struct pf_alloc_req *req, struc
 	int err = -ENOSPC;
 	assert(req->nr >= req->min_nr && req->min_nr > 0);
 	assert(!req->only_member || req->member >= 0);
+	assert(req->use != PF_USE_NODE || req->min_nr % PF_NODE_BLOCKS == 0);
 
 	pthread_mutex_lock(&space->lock);
 	assert(!req->reserved || (req->use != PF_USE_NODE && space->reserved >= req->nr));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "space/bits.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static uint32_t next(const uint64_t *words, uint32_t from, uint32_t end, uint64_t flip)
@@ -68,6 +69,54 @@ uint32_t pf_bits_count_clear(const uint64_t *words)
 		nr += (uint32_t)__builtin_popcountll(~words[w]);
 	return nr;
 }
+
+/* -- quads
+ * ------------------------------------------------------------------------------------------------------------ */
+
+#define LOWEST_OF_QUADS UINT64_C(0x1111111111111111)
+
+/* The lowest bit of each whole quad. */
+static uint64_t whole_quads(uint64_t word)
+{
+	word |= word >> 1;
+	word |= word >> 2;
+	return ~word & LOWEST_OF_QUADS;
+}
+
+uint32_t pf_bits_count_quads(const uint64_t *words, uint32_t from, uint32_t nr)
+{
+	uint32_t count = 0, end = from + nr;
+	from -= from % PF_NODE_BLOCKS;
+	end += (PF_NODE_BLOCKS - end % PF_NODE_BLOCKS) % PF_NODE_BLOCKS;
+	for (uint32_t w = from / 64; w * 64 < end; w++)
+		count += (uint32_t)__builtin_popcountll(whole_quads(words[w]) & mask_of(w, from, end));
+	return count;
+}
+
+uint32_t pf_bits_fit_quads(const uint64_t *words, uint32_t from, uint32_t nr, uint64_t quads)
+{
+	for (uint32_t at = from; at < from + nr; at += PF_NODE_BLOCKS - at % PF_NODE_BLOCKS) {
+		bool whole = whole_quads(words[at / 64]) >> (at % 64 & ~3u) & 1;
+		if (whole && quads-- == 0)
+			return at - from;
+	}
+	return nr;
+}
+
+void pf_bits_keep_whole(const uint64_t *words, uint64_t *out)
+{
+	for (uint32_t w = 0; w < PF_MAP_WORDS; w++)
+		out[w] = ~(whole_quads(words[w]) * 15);
+}
+
+void pf_bits_keep_broken(const uint64_t *words, uint64_t *out)
+{
+	for (uint32_t w = 0; w < PF_MAP_WORDS; w++)
+		out[w] = words[w] | whole_quads(words[w]) * 15;
+}
+
+/* -- runs
+ * ------------------------------------------------------------------------------------------------------------- */
 
 uint32_t pf_bits_find(const uint64_t *words, uint32_t from, uint32_t end, uint32_t want, uint32_t *start)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Groups and their maps in memory. A group costs 32 bytes; its two bitmaps are loaded when somebody allocates from
+ * Groups and their maps in memory. A group costs 40 bytes; its two bitmaps are loaded when somebody allocates from
  * it or a checkpoint changes it, and go away again, oldest first, when they say no more than the committed map on
  * disk does.
  */
@@ -29,6 +29,14 @@ uint32_t pf_group_capacity(const struct pf_geometry *geo, uint64_t group)
 	return end - from;
 }
 
+uint32_t pf_group_quads(const struct pf_geometry *geo, uint64_t group)
+{
+	uint32_t from, end;
+	data_part(geo, group, &from, &end);
+	uint32_t first = (from + PF_NODE_BLOCKS - 1) / PF_NODE_BLOCKS, last = end / PF_NODE_BLOCKS;
+	return first < last ? last - first : 0;
+}
+
 void pf_group_fill_fixed(const struct pf_geometry *geo, uint64_t group, uint64_t *words)
 {
 	uint32_t from, end;
@@ -37,32 +45,53 @@ void pf_group_fill_fixed(const struct pf_geometry *geo, uint64_t group, uint64_t
 	pf_bits_set(words, end, PF_GROUP_BLOCKS - end);
 }
 
-void pf_group_add_free(struct pf_space_member *m, uint32_t group, int32_t blocks)
+void pf_group_add_free(struct pf_space_member *m, uint32_t group, int32_t blocks, int32_t quads)
 {
 	struct pf_group *g = &m->groups[group];
+	struct pf_table *t = &m->tables[group / PF_GROUPS_PER_TABLE];
 	g->free_blocks = (uint16_t)(g->free_blocks + blocks);
-	m->tables[group / PF_GROUPS_PER_TABLE].free_blocks += (uint32_t)blocks;
+	g->free_quads = (uint16_t)(g->free_quads + quads);
+	t->free_blocks += (uint32_t)blocks;
+	t->free_quads += (uint32_t)quads;
 	m->free_blocks += (uint64_t)(int64_t)blocks;
+	m->free_quads += (uint64_t)(int64_t)quads;
 }
 
-void pf_group_set_free(struct pf_space_member *m, uint32_t group, uint16_t free_blocks)
+static void raise_bound(uint16_t *bound, uint32_t *of_member, uint32_t nr, uint32_t all)
 {
-	struct pf_group *g = &m->groups[group];
-	pf_group_add_free(m, group, (int32_t)free_blocks - g->free_blocks);
-	g->run_bound = 0;
-	pf_group_raise_bound(m, group, free_blocks);
+	/* what has become free may have joined the longest run before it to the longest one behind it */
+	uint32_t most = 2 * (uint32_t)*bound + nr;
+	*bound = (uint16_t)(most < all ? most : all);
+	if (*of_member < *bound)
+		*of_member = *bound;
 }
 
-void pf_group_raise_bound(struct pf_space_member *m, uint32_t group, uint32_t nr)
+/* A run of @blocks has become free, in it or at its ends @quads whole ones. */
+static void raise_bounds(struct pf_space_member *m, uint32_t group, uint32_t blocks, uint32_t quads)
 {
 	struct pf_group *g = &m->groups[group];
-	/* it may have joined the longest run before it to the longest one behind it */
-	uint32_t bound = 2 * (uint32_t)g->run_bound + nr;
-	g->run_bound = (uint16_t)(bound < g->free_blocks ? bound : g->free_blocks);
 	unsigned kind = pf_group_kind(g);
-	if (m->run_bound[kind] < g->run_bound)
-		m->run_bound[kind] = g->run_bound;
+	raise_bound(&g->run_bound, &m->run_bound[kind], blocks, g->free_blocks);
+	if (quads)
+		raise_bound(&g->quads_bound, &m->quads_bound[kind], quads * PF_NODE_BLOCKS,
+			    (uint32_t)g->free_quads * PF_NODE_BLOCKS);
 	m->raised++;
+}
+
+void pf_group_set_free(struct pf_space_member *m, uint32_t group, uint32_t blocks, uint32_t quads)
+{
+	struct pf_group *g = &m->groups[group];
+	pf_group_add_free(m, group, (int32_t)blocks - g->free_blocks, (int32_t)quads - g->free_quads);
+	g->run_bound = g->quads_bound = 0;
+	raise_bounds(m, group, blocks, quads);
+}
+
+void pf_group_take(struct pf_space_member *m, uint32_t group, uint32_t start, uint32_t nr)
+{
+	uint64_t *used = m->groups[group].maps->used;
+	uint32_t broken = pf_bits_count_quads(used, start, nr), taken = pf_bits_set(used, start, nr);
+	assert(taken == nr); /* I1 */
+	pf_group_add_free(m, group, -(int32_t)taken, -(int32_t)broken);
 }
 
 /* -- the list of loaded groups, newest first
@@ -125,7 +154,7 @@ int pf_group_new_maps(struct pf_space *space, struct pf_space_member *m, uint32_
 static void set_bad(struct pf_space *space, struct pf_space_member *m, uint32_t group, int err)
 {
 	struct pf_group *g = &m->groups[group];
-	pf_group_set_free(m, group, 0);
+	pf_group_set_free(m, group, 0, 0);
 	g->flags |= PF_GROUP_BAD | (err == -EIO ? PF_GROUP_RETRY : 0);
 	space->bad_groups++;
 	pthread_mutex_unlock(&space->lock);
@@ -146,7 +175,7 @@ unsigned pf_group_retry(struct pf_space *space, struct pf_space_member *m, const
 		space->bad_groups--;
 		nr_retry++;
 		/* no free into it has been dropped so far, so the committed map is what it was */
-		pf_group_set_free(m, groups[i], g->disk_free_blocks);
+		pf_group_set_free(m, groups[i], g->disk_free_blocks, g->disk_free_quads);
 	}
 	return nr_retry;
 }
@@ -238,9 +267,11 @@ void pf_group_release(struct pf_space_member *m, struct pf_run run)
 			nr = (uint32_t)(end - block);
 		struct pf_maps *maps = m->groups[group].maps;
 		if (maps) { /* else it was bad when the checkpoint came by: dropped (I5) */
+			uint32_t before = pf_bits_count_quads(maps->used, from, nr);
 			uint32_t freed = pf_bits_clear(maps->used, from, nr);
-			pf_group_add_free(m, group, (int32_t)freed);
-			pf_group_raise_bound(m, group, nr);
+			uint32_t quads = pf_bits_count_quads(maps->used, from, nr);
+			pf_group_add_free(m, group, (int32_t)freed, (int32_t)(quads - before));
+			raise_bounds(m, group, nr, quads);
 		}
 		block += nr;
 	}

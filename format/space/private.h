@@ -44,17 +44,17 @@ struct pf_maps { /* of a loaded group */
 struct pf_group {
 	uint64_t generation, crc; /* of the committed map */
 	struct pf_maps *maps;
-	uint16_t free_blocks;      /* clear bits of 'used'; 0 when bad */
-	uint16_t disk_free_blocks; /* as the committed table says */
-	uint16_t run_bound;        /* no free run is longer than this */
+	uint16_t free_blocks, free_quads;           /* of 'used'; 0 when bad */
+	uint16_t disk_free_blocks, disk_free_quads; /* as the committed table says */
+	uint16_t run_bound, quads_bound; /* no free run is longer than this, no run of whole quads than that (blocks) */
 	uint8_t slot, flags;
 };
-static_assert(sizeof(struct pf_group) <= 32, "20 TiB are 327,680 groups");
+static_assert(sizeof(struct pf_group) <= 40, "20 TiB are 327,680 groups");
 
 struct pf_table {
 	uint64_t generation, crc; /* of the committed table block */
 	uint64_t new_crc;
-	uint32_t free_blocks; /* of its groups */
+	uint32_t free_blocks, free_quads; /* of its groups */
 	uint8_t slot;
 	bool dirty;   /* has never been written: goes out with the next checkpoint */
 	bool written; /* by the checkpoint under way */
@@ -77,7 +77,7 @@ struct pf_txg_lists {
 struct pf_new_map { /* written by the checkpoint under way, committed by pf_space_durable() */
 	uint64_t crc;
 	uint32_t group;
-	uint16_t free_blocks;
+	uint16_t free_blocks, free_quads;
 	uint8_t slot;
 };
 
@@ -92,12 +92,12 @@ struct pf_space_member {
 	uint8_t root_slot;
 	bool root_readable;
 
-	uint64_t area_blocks, free_blocks;
+	uint64_t area_blocks, free_blocks, free_quads;
 	uint64_t share_blocks, node_blocks;
 
 	uint64_t cursor[2];    /* of data and of nodes: where the last run without a goal ended */
-	uint32_t run_bound[2]; /* no group without / with PF_GROUP_META has a longer free run */
-	uint64_t raised;       /* counts the times that a bound went up */
+	uint32_t run_bound[2], quads_bound[2]; /* of the groups without / with PF_GROUP_META */
+	uint64_t raised;                       /* counts the times that a bound went up */
 
 	struct pf_txg_lists open, frozen;
 
@@ -137,16 +137,17 @@ struct pf_space {
 
 /* -- group.c -- */
 uint32_t pf_group_capacity(const struct pf_geometry *geo, uint64_t group);
+uint32_t pf_group_quads(const struct pf_geometry *geo, uint64_t group); /* that lie wholly in the data area */
 void pf_group_fill_fixed(const struct pf_geometry *geo, uint64_t group, uint64_t *words);
 static inline unsigned pf_group_kind(const struct pf_group *g)
 {
 	return g->flags & PF_GROUP_META ? 1 : 0;
 }
-void pf_group_add_free(struct pf_space_member *m, uint32_t group, int32_t blocks);
-/* Sets free_blocks and the bounds of a group whose 'used' is new. */
-void pf_group_set_free(struct pf_space_member *m, uint32_t group, uint16_t free_blocks);
-/* A run of @nr blocks has become free. */
-void pf_group_raise_bound(struct pf_space_member *m, uint32_t group, uint32_t nr);
+void pf_group_add_free(struct pf_space_member *m, uint32_t group, int32_t blocks, int32_t quads);
+/* Counts and bounds of a group whose 'used' is new. */
+void pf_group_set_free(struct pf_space_member *m, uint32_t group, uint32_t blocks, uint32_t quads);
+/* Sets @nr clear bits of 'used' of a loaded group. */
+void pf_group_take(struct pf_space_member *m, uint32_t group, uint32_t start, uint32_t nr);
 /* Loads what is not loaded of @nr (at most PF_SPACE_BATCH) groups; drops the lock if there is something to read. Bad
  * groups are left without maps. The groups are the newest afterwards, nothing has been evicted. Errors: -ENOMEM. */
 int pf_group_load(struct pf_space *space, struct pf_space_member *m, const uint32_t *groups, unsigned nr);
@@ -165,7 +166,7 @@ int pf_table_read_all(struct pf_space *space, bool strict, struct pf_diag *diag)
 struct pf_map_expect { /* what the table says of a map */
 	uint64_t generation, crc;
 	uint32_t group;
-	uint16_t free_blocks;
+	uint16_t free_blocks, free_quads;
 	uint8_t slot;
 };
 struct pf_map_expect pf_map_expect_of(const struct pf_space_member *m, uint32_t group);
@@ -178,6 +179,7 @@ uint64_t pf_table_pack(const struct pf_space *space, const struct pf_space_membe
 uint64_t pf_table_pack_root(const struct pf_space *space, const struct pf_space_member *m, void *root);
 
 /* -- reserve.c: all with the lock held -- */
+uint64_t pf_space_kept_quads(const struct pf_space_member *m, enum pf_space_use use); /* I7 */
 uint64_t pf_space_member_room(const struct pf_space_member *m, enum pf_space_use use);
 uint64_t pf_space_room(const struct pf_space *space, enum pf_space_use use);
 uint64_t pf_space_avail(const struct pf_space *space, enum pf_space_use use);

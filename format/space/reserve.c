@@ -2,16 +2,26 @@
  *
  * Who may take how much (I7), and promises.
  *
- * A metadata member keeps share_blocks for nodes. What nodes already take of it counts; what they freed and what
- * waits for its release does not: then, whenever data has just been allocated, share - nodes blocks are free for the
- * next checkpoints. So a checkpoint that freed nodes lowers what data may take until they are released; promises
- * given before keep their word by going into the share (they were counted when they were given).
+ * A metadata member keeps share_blocks for nodes, in whole quads, for a node fits nowhere else. What nodes already take
+ * of it counts; what they freed and what waits for its release does not: then, whenever data has just been allocated,
+ * share - nodes blocks are free for the next checkpoints. So a checkpoint that freed nodes lowers what data may take
+ * until they are released; promises given before keep their word by going into the share (they were counted when they
+ * were given).
+ *
+ * Where fewer whole quads are left than are kept, data has the broken ones: room = free - 4 * min(kept, whole). Nodes
+ * take none of these, so they do not lower the room of data there; a quad that becomes whole again does.
  */
 #include "space/private.h"
 
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* In blocks. */
 static uint64_t kept_for_nodes(const struct pf_space_member *m, enum pf_space_use use)
 {
-	uint64_t left = m->share_blocks > m->node_blocks ? m->share_blocks - m->node_blocks : 0;
+	uint64_t left = minus(m->share_blocks, m->node_blocks);
 	if (left < pf_space_reserve_of(m->share_blocks))
 		left = pf_space_reserve_of(m->share_blocks);
 	switch (use) {
@@ -24,10 +34,17 @@ static uint64_t kept_for_nodes(const struct pf_space_member *m, enum pf_space_us
 	}
 }
 
+uint64_t pf_space_kept_quads(const struct pf_space_member *m, enum pf_space_use use)
+{
+	return kept_for_nodes(m, use) / PF_NODE_BLOCKS;
+}
+
 uint64_t pf_space_member_room(const struct pf_space_member *m, enum pf_space_use use)
 {
-	uint64_t kept = kept_for_nodes(m, use);
-	return m->free_blocks > kept ? m->free_blocks - kept : 0;
+	if (use == PF_USE_NODE)
+		return m->free_quads * PF_NODE_BLOCKS;
+	uint64_t kept = pf_space_kept_quads(m, use);
+	return m->free_blocks - PF_NODE_BLOCKS * (kept < m->free_quads ? kept : m->free_quads);
 }
 
 uint64_t pf_space_room(const struct pf_space *space, enum pf_space_use use)
@@ -40,19 +57,25 @@ uint64_t pf_space_room(const struct pf_space *space, enum pf_space_use use)
 
 uint64_t pf_space_avail(const struct pf_space *space, enum pf_space_use use)
 {
-	uint64_t room = pf_space_room(space, use);
-	return room > space->reserved ? room - space->reserved : 0;
+	return minus(pf_space_room(space, use), space->reserved);
 }
 
 uint64_t pf_space_node_room(struct pf_space *space)
 {
-	uint64_t room = 0;
+	uint64_t whole = 0, safe = 0;
 	pthread_mutex_lock(&space->lock);
-	for (unsigned i = 0; i < space->nr_meta; i++)
-		room += space->members[space->meta_members[i]].free_blocks;
-	room = room > space->reserved ? room - space->reserved : 0;
+	for (unsigned i = 0; i < space->nr_meta; i++) {
+		const struct pf_space_member *m = &space->members[space->meta_members[i]];
+		uint64_t kept = pf_space_kept_quads(m, PF_USE_DATA);
+		whole += m->free_quads * PF_NODE_BLOCKS;
+		safe += (kept < m->free_quads ? kept : m->free_quads) * PF_NODE_BLOCKS;
+	}
+	uint64_t room = pf_space_room(space, PF_USE_DATA), reserved = space->reserved;
 	pthread_mutex_unlock(&space->lock);
-	return room;
+	/* promises take what data may take before they go into what is kept */
+	uint64_t least = minus(safe, minus(reserved, room));
+	whole = minus(whole, reserved);
+	return whole > least ? whole : least;
 }
 
 int pf_space_reserve(struct pf_space *space, enum pf_space_use use, uint64_t nr)

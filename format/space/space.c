@@ -64,7 +64,9 @@ static void forget(struct pf_space_member *m)
 	for (uint32_t i = 0; i < m->geo.nr_groups; i++) {
 		struct pf_group *g = &m->groups[i];
 		uint32_t capacity = pf_group_capacity(&m->geo, i);
-		*g = (struct pf_group){ .slot = g->slot & 1, .disk_free_blocks = (uint16_t)capacity };
+		*g = (struct pf_group){ .slot = g->slot & 1,
+					.disk_free_blocks = (uint16_t)capacity,
+					.disk_free_quads = (uint16_t)pf_group_quads(&m->geo, i) };
 		if (capacity && marked < m->share_blocks) {
 			g->flags = PF_GROUP_META;
 			marked += capacity;
@@ -89,7 +91,7 @@ int pf_space_open(struct pf_set *set, bool rebuild, struct pf_space **out, struc
 		if (rebuild)
 			forget(m);
 		for (uint32_t g = 0; g < m->geo.nr_groups; g++)
-			pf_group_set_free(m, g, m->groups[g].disk_free_blocks);
+			pf_group_set_free(m, g, m->groups[g].disk_free_blocks, m->groups[g].disk_free_quads);
 	}
 	*out = space;
 	return 0;
@@ -141,7 +143,7 @@ void pf_space_stats(struct pf_space *space, struct pf_space_stats *out)
 		out->pending_blocks += pending(m);
 		out->node_blocks += m->node_blocks;
 		if (m->meta)
-			out->meta_free_blocks += m->free_blocks;
+			out->meta_free_blocks += m->free_quads * PF_NODE_BLOCKS;
 	}
 	out->reserved_blocks = space->reserved;
 	out->avail_blocks = pf_space_avail(space, PF_USE_DATA);
@@ -216,7 +218,7 @@ int pf_space_replace_map(struct pf_space *space, unsigned member, uint64_t group
 	int err = 0;
 	pf_bits_unpack(used, words);
 	pf_group_fill_fixed(&m->geo, group, words);
-	uint32_t free_blocks = pf_bits_count_clear(words);
+	uint32_t free_blocks = pf_bits_count_clear(words), free_quads = pf_bits_count_quads(words, 0, PF_GROUP_BLOCKS);
 	pthread_mutex_lock(&space->lock);
 	if (!(g->flags & (PF_GROUP_INIT | PF_GROUP_BAD)) && !g->maps && free_blocks == g->free_blocks)
 		goto out; /* it stays untouched (I6) */
@@ -231,7 +233,7 @@ int pf_space_replace_map(struct pf_space *space, unsigned member, uint64_t group
 	memcpy(g->maps->used, words, sizeof(words));
 	memcpy(g->maps->disk, words, sizeof(words));
 	g->maps->unsaved = g->maps->replaced = true;
-	pf_group_set_free(m, (uint32_t)group, (uint16_t)free_blocks);
+	pf_group_set_free(m, (uint32_t)group, free_blocks, free_quads);
 out:
 	pthread_mutex_unlock(&space->lock);
 	return err;

@@ -17,9 +17,11 @@
  *   I5  A map that fails its check makes its group full ('bad'); frees into it are dropped, and counted for fsck.
  *       (After an I/O error the checkpoint that needs the map first tries again.)
  *   I6  Untouched groups (not PF_GROUP_INIT) are never read and never written: all but the fixed places is free.
- *   I7  Data never takes the last share_blocks - (nodes on it) free blocks of a metadata member, and never the last half of
- *       the share however many nodes there are: the next checkpoints live on it. Privileged data (overwrites) may take half of
- *       that; nodes everything.
+ *   I7  Nodes take quads only, aligned runs of PF_NODE_BLOCKS blocks, wholly free ones (bits.h), so they break none. Of a
+ *       metadata member, share_blocks - (nodes on it), and half of the share however many nodes there are, are kept for
+ *       the next checkpoints: data breaks no whole quad when fewer than kept / 4 would be left. Free blocks of broken
+ *       quads are data's always, so its room is free - 4 * min(kept / 4, whole quads) exactly. Privileged data
+ *       (overwrites) is kept off half of that only.
  *   I8  Without the feature RECLAIM freed data blocks are not released and not entered in freed(); nodes always are.
  *
  * Locks: one mutex inside, never held across I/O to load a map... a load drops it and looks again.
@@ -42,13 +44,13 @@ struct pf_run { /* nr blocks from addr on, all on one member and in one group or
 enum pf_space_use {
 	PF_USE_DATA,            /* leaves the share of the metadata members alone */
 	PF_USE_DATA_PRIVILEGED, /* overwrite of existing data: may take half of the share */
-	PF_USE_NODE,
+	PF_USE_NODE, /* whole quads */
 };
 
 struct pf_alloc_req {
 	enum pf_space_use use;
 	uint64_t nr;      /* blocks wanted */
-	uint64_t min_nr;  /* least acceptable contiguous run (nodes: PF_NODE_BLOCKS; data: 1) */
+	uint64_t min_nr;  /* least acceptable contiguous run (nodes: times PF_NODE_BLOCKS; data: 1) */
 	pf_addr goal;     /* preferred start (0: none): contiguous continuation of a file */
 	int member;       /* preferred member, or -1: the one with the most free space in proportion */
 	bool only_member; /* do not go to another member */
@@ -105,13 +107,13 @@ struct pf_space_stats {
 	uint64_t reserved_blocks;  /* promised by pf_space_reserve() */
 	uint64_t node_blocks;      /* named by the tree */
 	uint64_t avail_blocks;     /* that PF_USE_DATA could take now */
-	uint64_t meta_free_blocks; /* free on the metadata members: what nodes could take */
+	uint64_t meta_free_blocks; /* of whole quads on the metadata members: what nodes could take */
 	uint64_t dropped_blocks;   /* frees into bad groups: leaked until fsck (I5) */
 	unsigned bad_groups;
 };
 void pf_space_stats(struct pf_space *space, struct pf_space_stats *out);
 void pf_space_member_stats(struct pf_space *space, unsigned member, uint64_t *free_blocks, uint64_t *pending_blocks);
-/* Blocks that nodes could take now on the metadata members, beyond what is promised to data. */
+/* Blocks that nodes could take on the metadata members, whatever comes of the promises to data. */
 uint64_t pf_space_node_room(struct pf_space *space);
 /* More than a quarter of what is free waits for a checkpoint (design rule 16). */
 bool pf_space_wants_commit(struct pf_space *space);

@@ -64,7 +64,14 @@ static uint64_t seal(void *bytes, size_t len_bytes)
 struct pf_map_expect pf_map_expect_of(const struct pf_space_member *m, uint32_t group)
 {
 	const struct pf_group *g = &m->groups[group];
-	return (struct pf_map_expect){ g->generation, g->crc, group, g->disk_free_blocks, g->slot };
+	return (struct pf_map_expect){
+		.generation = g->generation,
+		.crc = g->crc,
+		.group = group,
+		.free_blocks = g->disk_free_blocks,
+		.free_quads = g->disk_free_quads,
+		.slot = g->slot,
+	};
 }
 
 int pf_table_unpack_map(const struct pf_space *space, const struct pf_space_member *m,
@@ -76,7 +83,8 @@ int pf_table_unpack_map(const struct pf_space *space, const struct pf_space_memb
 	bool good = head_matches(space, m, &map, &e) && crc_of(&map, sizeof(map)) == expect->crc;
 	pf_bits_unpack(map.used, words);
 	pf_group_fill_fixed(&m->geo, expect->group, words);
-	good = good && pf_bits_count_clear(words) == expect->free_blocks;
+	good = good && pf_bits_count_clear(words) == expect->free_blocks &&
+	       pf_bits_count_quads(words, 0, PF_GROUP_BLOCKS) == expect->free_quads;
 	return good ? 0 : -PF_EMAP_INVALID;
 }
 
@@ -99,6 +107,7 @@ static void pack_group(const struct pf_group *g, struct pf_disk_group *d)
 	d->free_blocks = pf_le16(g->disk_free_blocks);
 	d->slot = g->slot;
 	d->flags = g->flags & (PF_GROUP_INIT | PF_GROUP_META);
+	d->free_quads = pf_le16(g->disk_free_quads);
 }
 
 static const struct pf_new_map *first_new_map(const struct pf_space_member *m, uint32_t group)
@@ -128,6 +137,7 @@ uint64_t pf_table_pack(const struct pf_space *space, const struct pf_space_membe
 			d->generation = pf_le64(m->new_generation);
 			d->crc = pf_le64(new->crc);
 			d->free_blocks = pf_le16(new->free_blocks);
+			d->free_quads = pf_le16(new->free_quads);
 			d->slot = new->slot;
 			d->flags |= PF_GROUP_INIT;
 			new ++;
@@ -145,8 +155,14 @@ static bool unpack_group(const struct pf_space_member *m, uint32_t group, const 
 	g->slot = d->slot;
 	g->flags = d->flags & (PF_GROUP_INIT | PF_GROUP_META);
 	g->disk_free_blocks = (uint16_t)capacity;
-	if (g->flags & PF_GROUP_INIT)
+	g->disk_free_quads = (uint16_t)pf_group_quads(&m->geo, group);
+	if (g->flags & PF_GROUP_INIT) {
 		g->disk_free_blocks = pf_get16(d->free_blocks);
+		g->disk_free_quads = pf_get16(d->free_quads);
+	}
+	/* one of the two is wrong then, which the map will say; the sums must not be absurd till then */
+	if (g->disk_free_quads * PF_NODE_BLOCKS > g->disk_free_blocks)
+		g->disk_free_quads = (uint16_t)(g->disk_free_blocks / PF_NODE_BLOCKS);
 	return g->slot <= 1 && g->disk_free_blocks <= capacity;
 }
 

@@ -151,6 +151,7 @@ static void next_map(struct plan *p, uint32_t group, struct pf_disk_map *map)
 	m->new_maps[m->nr_new_maps++] = (struct pf_new_map){
 		.group = group,
 		.free_blocks = (uint16_t)pf_bits_count_clear(words),
+		.free_quads = (uint16_t)pf_bits_count_quads(words, 0, PF_GROUP_BLOCKS),
 		.slot = in_place ? g->slot : !g->slot,
 	};
 }
@@ -321,6 +322,7 @@ static void commit_maps(struct pf_space_member *m)
 		g->crc = new->crc;
 		g->slot = new->slot;
 		g->disk_free_blocks = new->free_blocks;
+		g->disk_free_quads = new->free_quads;
 		g->flags |= PF_GROUP_INIT;
 		g->maps->unsaved = false;
 		g->maps->replaced = false;

@@ -56,6 +56,7 @@ expect_out 'group 0 .*map valid'
 accepts "$POOLFS" dump --maps --json a.img
 json 'len(j["maps"]) == 2 and j["damaged"] == 0'
 json 'all(g["free_blocks"] == g["map_free_blocks"] for m in j["maps"] for g in m["groups"])'
+json 'all(g["free_quads"] == g["map_free_quads"] > 0 for m in j["maps"] for g in m["groups"])'
 
 # -- several at once are one JSON object
 accepts "$POOLFS" dump --super --tree --maps --inode 1 --json a.img

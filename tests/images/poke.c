@@ -389,8 +389,11 @@ void poke_map_bit(struct poke *p, unsigned member, uint64_t block, bool used)
 	bool was = map.used[bit / 8] >> bit % 8 & 1;
 	if (was == used)
 		die("block %llu is so already", (unsigned long long)block);
+	unsigned quad = bit % 8 < 4 ? 0x0f : 0xf0, was_whole = !(map.used[bit / 8] & quad);
 	map.used[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	unsigned is_whole = !(map.used[bit / 8] & quad);
 	g.free_blocks = pf_le16((uint16_t)(pf_get16(g.free_blocks) + (used ? -1 : 1)));
+	g.free_quads = pf_le16((uint16_t)(pf_get16(g.free_quads) + is_whole - was_whole));
 	g.crc = pf_le64(reseal(&map));
 	write_at(p, at, &map, 1);
 	poke_set_group(p, member, group, &g);

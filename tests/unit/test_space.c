@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rules of space.h one by one. The random counterpart is test_space_model.c.
+ * The rules of space.h one by one; I7 is in test_space_share.c. The random counterpart is test_space_model.c.
  */
-#include "space_util.h"
+#include "space_fill.h"
 
 #define MIB (UINT64_C(1) << 20)
 
 static uint64_t map_off(struct rig *rig, unsigned member, uint64_t group, unsigned slot)
 {
 	return (rig->set.members[member].geo.maps_block + 2 * group + slot) * PF_BLOCK_SIZE;
-}
-
-/* Takes everything that the use may have, in pieces of at most @nr blocks; returns how many blocks that were. */
-static uint64_t take_all(struct rig *rig, enum pf_space_use use, uint64_t nr)
-{
-	struct pf_run run;
-	uint64_t blocks = 0;
-	int err;
-	while (!(err = rig_alloc(rig, use, nr, 1, &run))) {
-		pf_space_commit(rig->space, run, use);
-		blocks += run.nr;
-	}
-	ck_assert_int_eq(err, -ENOSPC);
-	return blocks;
 }
 
 /* -- bitmaps ----------------------------------------------------------------------------------------------------- */
@@ -47,6 +33,47 @@ static uint32_t slow_find(const bool *used, uint32_t from, uint32_t end, uint32_
 	return best;
 }
 
+static bool slow_whole(const bool *used, uint32_t block)
+{
+	const bool *quad = used + block / 4 * 4;
+	return !quad[0] && !quad[1] && !quad[2] && !quad[3];
+}
+
+/* The clear run that begins at or behind @from, in which at most @quads whole quads may be broken. */
+static void compare_fit(const uint64_t *words, const bool *used, uint32_t from, uint32_t quads)
+{
+	uint32_t nr = 0, fit = 0;
+	while (from < PF_GROUP_BLOCKS && used[from])
+		from++;
+	while (from + nr < PF_GROUP_BLOCKS && !used[from + nr])
+		nr++;
+	for (; fit < nr; fit++) {
+		uint32_t broken = 0; /* by the first fit + 1 blocks */
+		for (uint32_t q = from / 4; q <= (from + fit) / 4; q++)
+			broken += slow_whole(used, 4 * q);
+		if (broken > quads)
+			break;
+	}
+	ck_assert_uint_eq(pf_bits_fit_quads(words, from, nr, quads), fit);
+}
+
+static void compare_quads(const uint64_t *words, const bool *used, uint32_t from, uint32_t nr)
+{
+	uint64_t whole[PF_MAP_WORDS], broken[PF_MAP_WORDS];
+	uint32_t quads = 0, wrong = 0;
+	for (uint32_t q = from / 4; nr && q <= (from + nr - 1) / 4; q++)
+		quads += slow_whole(used, 4 * q);
+	if (nr)
+		ck_assert_uint_eq(pf_bits_count_quads(words, from, nr), quads);
+	pf_bits_keep_whole(words, whole);
+	pf_bits_keep_broken(words, broken);
+	for (uint32_t b = 0; b < PF_GROUP_BLOCKS; b++) {
+		wrong += (whole[b / 64] >> b % 64 & 1) != !slow_whole(used, b);
+		wrong += (broken[b / 64] >> b % 64 & 1) != (used[b] || slow_whole(used, b));
+	}
+	ck_assert_uint_eq(wrong, 0);
+}
+
 START_TEST(bits)
 {
 	static bool used[PF_GROUP_BLOCKS];
@@ -67,6 +94,10 @@ START_TEST(bits)
 		uint32_t want = 1 + (uint32_t)rand() % 500, s1, s2;
 		ck_assert_uint_eq(pf_bits_find(words, a, end, want, &s1), slow_find(used, a, end, want, &s2));
 		ck_assert_uint_eq(s1, s2);
+		if (round % 16 == 0) {
+			compare_quads(words, used, from, nr < 300 ? nr : 300);
+			compare_fit(words, used, from, want % 5);
+		}
 	}
 	uint32_t nr_clear = 0;
 	pf_bits_pack(words, bytes);
@@ -222,7 +253,7 @@ START_TEST(fragmented)
 	rig.super.members[0].share_blocks = 0;
 	rig_reopen(&rig);
 	uint64_t first = rig.set.members[0].geo.data_start, end = rig.set.members[0].geo.data_end;
-	ck_assert_uint_eq(take_all(&rig, PF_USE_DATA, 16384), end - first);
+	ck_assert_uint_eq(rig_take_all(&rig, PF_USE_DATA, 16384), end - first);
 	for (uint64_t b = first; b < end; b += 2)
 		pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, b), 1 }, PF_USE_DATA);
 	rig_checkpoint(&rig);
@@ -234,18 +265,20 @@ START_TEST(fragmented)
 	/* one node's worth in the last of many groups is found, whatever it takes; then joined runs are known as what
 	 * they are */
 	rig_reopen(&rig);
-	uint64_t last = end - 9 - (end - 9 - first) % 2; /* a free one */
-	pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, last + 1), 1 }, PF_USE_DATA);
-	pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, last + 3), 1 }, PF_USE_DATA);
+	uint64_t last = (end - 12) & ~UINT64_C(3);
+	for (uint64_t b = last; b < last + 4; b++) {
+		if ((b - first) % 2)
+			pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, b), 1 }, PF_USE_DATA);
+	}
 	rig_checkpoint(&rig);
 	ck_assert_int_eq(rig_alloc(&rig, PF_USE_NODE, 8, 4, &run), 0);
 	ck_assert_uint_eq(run.nr, 4);
 	ck_assert_uint_eq(pf_addr_block(run.addr), last);
 	pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, first + 20001), 1 }, PF_USE_DATA);
 	rig_checkpoint(&rig);
-	ck_assert_int_eq(rig_alloc(&rig, PF_USE_NODE, 3, 3, &run), 0);
+	ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, 3, 3, &run), 0);
 	ck_assert_uint_eq(pf_addr_block(run.addr), first + 20000);
-	ck_assert_uint_eq(take_all(&rig, PF_USE_DATA, 256), nr_free + 3 - 4 - 3);
+	ck_assert_uint_eq(rig_take_all(&rig, PF_USE_DATA, 256), nr_free + 2 - 4 + 1 - 3);
 	rig_free(&rig);
 }
 END_TEST
@@ -261,7 +294,7 @@ START_TEST(many_tables)
 	rig_reopen(&rig);
 	const struct pf_geometry *geo = &rig.set.members[0].geo;
 	ck_assert_uint_eq(geo->nr_tables, 3);
-	ck_assert_uint_eq(take_all(&rig, PF_USE_DATA, 16384), geo->data_end - geo->data_start);
+	ck_assert_uint_eq(rig_take_all(&rig, PF_USE_DATA, 16384), geo->data_end - geo->data_start);
 	for (uint64_t g = 1; g < geo->nr_groups; g += g < 4 ? 1 : 61) {
 		uint64_t addr = pf_addr_make(0, (g << PF_GROUP_SHIFT) + 77);
 		if (pf_addr_block(addr) < geo->data_start)
@@ -285,7 +318,7 @@ START_TEST(longest)
 	rig_new(&rig, 5, 1, sizes, 1);
 	rig.super.members[0].share_blocks = 0;
 	rig_reopen(&rig);
-	take_all(&rig, PF_USE_DATA, 16384);
+	rig_take_all(&rig, PF_USE_DATA, 16384);
 	uint64_t first = rig.set.members[0].geo.data_start;
 	for (uint64_t b = first; b < first + 4000; b += 20)
 		pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, b), b == first + 2000 ? 19 : 3 },
@@ -307,114 +340,25 @@ START_TEST(nodes_come_whole)
 	rig_new(&rig, 5, 1, sizes, 1);
 	rig.super.members[0].share_blocks = 0;
 	rig_reopen(&rig);
-	take_all(&rig, PF_USE_DATA, 16384);
-	uint64_t first = rig.set.members[0].geo.data_start;
-	for (uint64_t i = 0; i < 20; i++) /* runs of 4 to 23 blocks */
-		pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, first + 40 * i), 4 + i }, PF_USE_DATA);
+	rig_take_all(&rig, PF_USE_DATA, 16384);
+	uint64_t first = rig.set.members[0].geo.data_start, whole = 0, nr = 0;
+	for (uint64_t i = 0; i < 40; i++) { /* runs of 4 to 43 blocks, beginning anywhere */
+		uint64_t from = first + 61 * i, end = from + 4 + i;
+		pf_space_free(rig.space, (struct pf_run){ pf_addr_make(0, from), end - from }, PF_USE_DATA);
+		whole += end / PF_NODE_BLOCKS - (from + PF_NODE_BLOCKS - 1) / PF_NODE_BLOCKS;
+	}
 	rig_checkpoint(&rig);
-	uint64_t nr = 0;
-	while (!rig_alloc(&rig, PF_USE_NODE, 64, PF_NODE_BLOCKS, &run)) {
+	ck_assert_uint_eq(pf_space_node_room(rig.space), whole * PF_NODE_BLOCKS);
+	for (uint64_t i = 0;; i++) {
+		struct pf_alloc_req req = { .use = PF_USE_NODE, .nr = 64, .min_nr = PF_NODE_BLOCKS, .member = -1 };
+		req.goal = i % 2 ? pf_addr_make(0, first + 61 * i + i % 4) : 0;
+		if (pf_space_alloc(rig.space, &req, &run))
+			break;
 		ck_assert_uint_eq(run.nr % PF_NODE_BLOCKS, 0);
+		ck_assert_uint_eq(run.addr % PF_NODE_BLOCKS, 0);
 		nr += run.nr;
 	}
-	ck_assert_uint_eq(nr, 4 * 4 * (1 + 2 + 3 + 4 + 5));
-	rig_free(&rig);
-}
-END_TEST
-
-/* -- share and promises ------------------------------------------------------------------------------------------ */
-
-START_TEST(share)
-{
-	struct rig rig;
-	struct pf_run run;
-	const uint64_t sizes[] = { 200 * MIB, 100 * MIB };
-	rig_new(&rig, 5, 2, sizes, 2);
-	struct pf_space_stats s = rig_stats(&rig);
-	ck_assert_int_eq(rig_alloc(&rig, PF_USE_NODE, 400, 4, &run), 0);
-	ck_assert_uint_eq(run.nr, 400);
-	ck_assert_uint_eq(rig_stats(&rig).avail_blocks, s.avail_blocks - 400); /* in flight */
-	pf_space_commit(rig.space, run, PF_USE_NODE);
-	ck_assert_uint_eq(rig_stats(&rig).avail_blocks, s.avail_blocks); /* nodes live inside the share */
-	ck_assert_uint_eq(take_all(&rig, PF_USE_DATA, 100), s.avail_blocks);
-	ck_assert_uint_eq(rig_stats(&rig).avail_blocks, 0);
-	ck_assert_int_eq(pf_space_reserve(rig.space, PF_USE_DATA, 1), -ENOSPC);
-	uint64_t left = 0;
-	for (unsigned i = 0; i < 2; i++)
-		left += rig.space->members[i].free_blocks;
-	ck_assert_uint_eq(left, s.share_blocks - 400);
-	uint64_t half = 0;
-	for (unsigned i = 0; i < 2; i++)
-		half += rig.space->members[i].free_blocks - rig.space->members[i].free_blocks / 2;
-	ck_assert_int_eq(pf_space_reserve(rig.space, PF_USE_DATA_PRIVILEGED, half + 1), -ENOSPC);
-	ck_assert_uint_eq(take_all(&rig, PF_USE_DATA_PRIVILEGED, 7), half);
-	ck_assert_uint_eq(take_all(&rig, PF_USE_NODE, 1), left - half);
-	ck_assert_uint_eq(rig_stats(&rig).free_blocks, 0);
-	/* freed nodes go back into the share, not to data */
-	pf_space_free(rig.space, run, PF_USE_NODE);
-	rig_checkpoint(&rig);
-	ck_assert_uint_eq(rig_stats(&rig).free_blocks, 400);
-	ck_assert_uint_eq(rig_stats(&rig).avail_blocks, 0);
-	rig_free(&rig);
-}
-END_TEST
-
-START_TEST(promises)
-{
-	struct rig rig;
-	struct pf_run run, nodes;
-	const uint64_t sizes[] = { 200 * MIB };
-	rig_new(&rig, 5, 1, sizes, 1);
-	ck_assert_int_eq(rig_alloc(&rig, PF_USE_NODE, 400, 4, &nodes), 0);
-	pf_space_commit(rig.space, nodes, PF_USE_NODE);
-	uint64_t avail = rig_stats(&rig).avail_blocks;
-	ck_assert_int_eq(pf_space_reserve(rig.space, PF_USE_DATA, avail + 1), -ENOSPC);
-	ck_assert_int_eq(pf_space_reserve(rig.space, PF_USE_DATA, 1000), 0);
-	ck_assert_uint_eq(rig_stats(&rig).avail_blocks, avail - 1000);
-	ck_assert_uint_eq(take_all(&rig, PF_USE_DATA, 333), avail - 1000);
-	ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, 1, 1, &run), -ENOSPC);
-	/* a checkpoint comes between: new nodes, the old ones wait for their release. The promise holds. */
-	struct pf_run other;
-	ck_assert_int_eq(rig_alloc(&rig, PF_USE_NODE, 400, 4, &other), 0);
-	pf_space_commit(rig.space, other, PF_USE_NODE);
-	pf_space_free(rig.space, nodes, PF_USE_NODE);
-	struct pf_alloc_req req = { .use = PF_USE_DATA, .nr = 900, .min_nr = 1, .member = -1, .reserved = true };
-	for (uint64_t left = 900; left; left -= run.nr) {
-		req.nr = left;
-		ck_assert_int_eq(pf_space_alloc(rig.space, &req, &run), 0);
-	}
-	ck_assert_uint_eq(rig_stats(&rig).reserved_blocks, 100);
-	pf_space_unreserve(rig.space, 60);
-	rig_checkpoint(&rig);
-	ck_assert_uint_eq(rig_stats(&rig).avail_blocks, 60);
-	ck_assert_uint_eq(take_all(&rig, PF_USE_DATA, 333), 60);
-	/* overwrites */
-	ck_assert_int_eq(pf_space_reserve(rig.space, PF_USE_DATA_PRIVILEGED, 100), 0);
-	req.use = PF_USE_DATA_PRIVILEGED;
-	req.nr = 140;
-	ck_assert_int_eq(pf_space_alloc(rig.space, &req, &run), 0);
-	ck_assert_uint_eq(run.nr, 140);
-	ck_assert_uint_eq(rig_stats(&rig).reserved_blocks, 0);
-	rig_free(&rig);
-}
-END_TEST
-
-/* What the superblock says of nodes is spread over the metadata members, and their sum stays exact. */
-START_TEST(node_attribution)
-{
-	struct rig rig;
-	const uint64_t sizes[] = { 100 * MIB, 100 * MIB, 100 * MIB };
-	rig_new(&rig, 5, 3, sizes, 2);
-	uint64_t share = rig.super.members[0].share_blocks;
-	pf_space_set_node_blocks(rig.space, share + 40);
-	ck_assert_uint_eq(rig.space->members[0].node_blocks, share);
-	ck_assert_uint_eq(rig.space->members[1].node_blocks, 40);
-	pf_space_sub_nodes(rig.space, 1, 100);
-	ck_assert_uint_eq(rig_stats(&rig).node_blocks, share - 60);
-	pf_space_sub_nodes(rig.space, 2, 10);
-	ck_assert_uint_eq(rig_stats(&rig).node_blocks, share - 70);
-	pf_space_set_node_blocks(rig.space, 3 * share);
-	ck_assert_uint_eq(rig_stats(&rig).node_blocks, 3 * share);
+	ck_assert_uint_eq(nr, whole * PF_NODE_BLOCKS);
 	rig_free(&rig);
 }
 END_TEST
@@ -424,7 +368,7 @@ END_TEST
 /* A pool full of data, of which @run is freed in the open txg. */
 static void fill_and_free(struct rig *rig, struct pf_run run)
 {
-	take_all(rig, PF_USE_DATA, 16384);
+	rig_take_all(rig, PF_USE_DATA, 16384);
 	rig_checkpoint(rig);
 	pf_space_free(rig->space, run, PF_USE_DATA);
 }
@@ -463,7 +407,7 @@ START_TEST(readers_hold)
 	struct pf_run run;
 	const uint64_t sizes[] = { 70 * MIB, 70 * MIB };
 	rig_new(&rig, 4, 2, sizes, 1);
-	take_all(&rig, PF_USE_DATA, 16384);
+	rig_take_all(&rig, PF_USE_DATA, 16384);
 	rig_checkpoint(&rig);
 	uint64_t block = rig.set.members[0].geo.data_end - 20;
 	unsigned hung = pf_space_reader_enter(rig.space, 0);
@@ -520,7 +464,7 @@ START_TEST(readers_overlap)
 	struct pf_run run;
 	const uint64_t sizes[] = { 70 * MIB };
 	rig_new(&rig, 4, 1, sizes, 1);
-	take_all(&rig, PF_USE_DATA, 16384);
+	rig_take_all(&rig, PF_USE_DATA, 16384);
 	rig_checkpoint(&rig);
 	uint64_t block = rig.set.members[0].geo.data_end - 100;
 	unsigned reader = pf_space_reader_enter(rig.space, 0);
@@ -611,11 +555,6 @@ int main(void)
 	tcase_add_test(tc, many_tables);
 	tcase_add_test(tc, longest);
 	tcase_add_test(tc, nodes_come_whole);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("share");
-	tcase_add_test(tc, share);
-	tcase_add_test(tc, promises);
-	tcase_add_test(tc, node_attribution);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("freed");
 	tcase_add_test(tc, released_when_durable);

@@ -164,6 +164,11 @@ END_TEST
 
 /* -- damage ------------------------------------------------------------------------------------------------------ */
 
+static uint64_t first_quad(const struct pf_geometry *geo)
+{
+	return (geo->data_start + PF_NODE_BLOCKS - 1) / PF_NODE_BLOCKS * PF_NODE_BLOCKS;
+}
+
 /* A pool of which every group of the only member has 100 blocks in use; nothing is loaded. */
 static void new_used(struct rig *rig, uint64_t size)
 {
@@ -171,7 +176,7 @@ static void new_used(struct rig *rig, uint64_t size)
 	const struct pf_geometry *geo = &rig->set.members[0].geo;
 	for (uint64_t g = 0; g < geo->nr_groups; g++) {
 		struct pf_run run;
-		uint64_t block = g == 0 ? geo->data_start : g << PF_GROUP_SHIFT;
+		uint64_t block = g == 0 ? first_quad(geo) : g << PF_GROUP_SHIFT;
 		struct pf_alloc_req req = {
 			.use = PF_USE_NODE, .nr = 100, .min_nr = 100, .member = 0, .goal = pf_addr_make(0, block)
 		};
@@ -191,17 +196,18 @@ static void check_bad_group(struct rig *rig, uint64_t group, uint64_t nr_free)
 	uint8_t map[PF_GROUP_BLOCKS / 8];
 	uint64_t group_free = rig->space->members[0].groups[group].free_blocks, taken = 0;
 	int err;
-	while (!(err = rig_alloc(rig, PF_USE_NODE, 1000, 1, &run))) {
+	while (!(err = rig_alloc(rig, PF_USE_NODE, 1000, PF_NODE_BLOCKS, &run)) ||
+	       !(err = rig_alloc(rig, PF_USE_DATA, 1000, 1, &run))) {
 		ck_assert_uint_ne(pf_addr_block(run.addr) >> PF_GROUP_SHIFT, group);
-		pf_space_commit(rig->space, run, PF_USE_NODE);
+		pf_space_commit(rig->space, run, PF_USE_DATA);
 		taken += run.nr;
 	}
 	ck_assert_uint_eq(taken, nr_free - group_free);
 	ck_assert_uint_eq(rig_stats(rig).bad_groups, 1);
 	ck_assert_uint_eq(rig_stats(rig).free_blocks, 0);
-	ck_assert_int_eq(rig_alloc(rig, PF_USE_NODE, 1000, 1, &run), -ENOSPC);
+	ck_assert_int_eq(rig_alloc(rig, PF_USE_NODE, 1000, PF_NODE_BLOCKS, &run), -ENOSPC);
 	/* frees into it are dropped, frees elsewhere and checkpoints go on */
-	uint64_t other = group ? 0 : 1, off = rig->set.members[0].geo.data_start;
+	uint64_t other = group ? 0 : 1, off = first_quad(&rig->set.members[0].geo);
 	pf_space_free(rig->space, (struct pf_run){ pf_addr_make(0, (group << PF_GROUP_SHIFT) + (group ? 0 : off)), 5 },
 		      PF_USE_DATA);
 	pf_space_free(rig->space, (struct pf_run){ pf_addr_make(0, (other << PF_GROUP_SHIFT) + (other ? 0 : off)), 7 },
@@ -351,13 +357,14 @@ START_TEST(map_bits)
 	}
 	/* sound by itself, but not the one that the table names */
 	struct pf_map_expect other;
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
 		other = expect;
 		other.generation += i == 0;
 		other.crc += i == 1;
 		other.group += i == 2;
 		other.slot ^= i == 3;
 		other.free_blocks = (uint16_t)(other.free_blocks - (i == 4));
+		other.free_quads = (uint16_t)(other.free_quads - (i == 5));
 		ck_assert_int_eq(pf_table_unpack_map(rig.space, m, &other, &map, words), -PF_EMAP_INVALID);
 	}
 	rig.space->pool_uuid[3] ^= 1;
@@ -473,8 +480,8 @@ START_TEST(eviction)
 	for (int round = 0; round < 3; round++) {
 		for (uint64_t g = 2; g < geo->nr_groups; g++) {
 			struct pf_run run;
-			struct pf_alloc_req req = { .use = PF_USE_DATA, .nr = 3, .min_nr = 3, .member = 0 };
-			req.goal = pf_addr_make(0, (g << PF_GROUP_SHIFT) + (uint64_t)round * 3);
+			struct pf_alloc_req req = { .use = PF_USE_DATA, .nr = 4, .min_nr = 4, .member = 0 };
+			req.goal = pf_addr_make(0, (g << PF_GROUP_SHIFT) + (uint64_t)round * 4);
 			if (rig.space->members[0].groups[g].flags & PF_GROUP_META)
 				req.use = PF_USE_NODE;
 			ck_assert_int_eq(pf_space_alloc(rig.space, &req, &run), 0);
@@ -484,7 +491,7 @@ START_TEST(eviction)
 			} else {
 				pf_space_commit(rig.space, run, PF_USE_DATA);
 				if (g % 4 == 0 && round == 2)
-					pf_space_free(rig.space, (struct pf_run){ run.addr - 3, 6 }, PF_USE_DATA);
+					pf_space_free(rig.space, (struct pf_run){ run.addr - 4, 8 }, PF_USE_DATA);
 			}
 		}
 		rig_checkpoint(&rig);
@@ -492,7 +499,7 @@ START_TEST(eviction)
 	}
 	uint64_t used = 0;
 	for (uint64_t g = 2; g < geo->nr_groups; g += 2)
-		used += g % 4 ? 9 : 3;
+		used += g % 4 ? 12 : 4;
 	ck_assert_uint_eq(rig_stats(&rig).data_area_blocks - rig_stats(&rig).free_blocks, used);
 	rig_reopen(&rig);
 	ck_assert_uint_eq(rig_stats(&rig).data_area_blocks - rig_stats(&rig).free_blocks, used);
@@ -509,15 +516,16 @@ START_TEST(broken_reuse)
 	const uint64_t sizes[] = { 70 * MIB };
 	rig_new(&rig, 5, 1, sizes, 1);
 	rig.break_rules = PF_BREAK_REUSE_BEFORE_DURABLE;
+	rig.super.members[0].share_blocks = 0;
 	rig_reopen(&rig);
-	while (!rig_alloc(&rig, PF_USE_NODE, 16384, 1, &run))
+	while (!rig_alloc(&rig, PF_USE_DATA, 16384, 1, &run))
 		pf_space_commit(rig.space, run, PF_USE_DATA);
 	struct pf_run freed = { pf_addr_make(0, rig.set.members[0].geo.data_end - 10), 10 };
 	pf_space_free(rig.space, freed, PF_USE_DATA);
-	ck_assert_int_eq(rig_alloc(&rig, PF_USE_NODE, 10, 10, &run), 0);
+	ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, 10, 10, &run), 0);
 	ck_assert_uint_eq(run.addr, freed.addr);
 	rig_checkpoint(&rig); /* does not release it a second time */
-	ck_assert_int_eq(rig_alloc(&rig, PF_USE_NODE, 1, 1, &run), -ENOSPC);
+	ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, 1, 1, &run), -ENOSPC);
 	rig_free(&rig);
 }
 END_TEST

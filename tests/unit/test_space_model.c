@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Random operations on the free space and on plain arrays, compared: no block is handed out twice, counts are exact,
- * and after a crash at any moment, with any part of the unflushed writes lost, torn or kept, the maps are those of
- * the last durable checkpoint.
+ * those of quads too, what is kept for nodes is kept, and after a crash at any moment, with any part of the unflushed
+ * writes lost, torn or kept, the maps are those of the last durable checkpoint.
  */
 #include "space_util.h"
 
@@ -35,6 +35,7 @@ struct model {
 	uint64_t txg; /* the open one */
 	bool checkpoint, written;
 	uint64_t nr_allocs, nr_full, nr_crashes, nr_checkpoints, nr_failed_writes;
+	uint64_t nr_short; /* data that had to make do with broken quads */
 };
 
 static uint64_t rnd(struct model *m)
@@ -112,33 +113,77 @@ static void release(struct model *m)
 	}
 }
 
+/* -- quads ------------------------------------------------------------------------------------------------------- */
+
+/* Of a member: free blocks, whole quads, and how many of these are kept from data of a use. */
+struct quads {
+	uint64_t blocks, whole, kept;
+};
+
+static struct quads count_quads(const struct model *m, unsigned i, enum pf_space_use use)
+{
+	const struct pf_geometry *geo = &m->rig.set.members[i].geo;
+	struct quads q = { 0 };
+	uint64_t len = 0, nodes = 0, share = m->rig.super.members[i].share_blocks;
+	for (uint64_t b = geo->data_start; b < geo->data_end; b++) {
+		len = b % PF_NODE_BLOCKS ? len : 0;
+		len = m->used[i][b] ? 0 : len + 1;
+		q.blocks += !m->used[i][b];
+		q.whole += len == PF_NODE_BLOCKS;
+		nodes += m->now[i][b] == NODE;
+	}
+	q.kept = share > nodes + share / 2 ? share - nodes : share / 2;
+	if (use == PF_USE_DATA_PRIVILEGED)
+		q.kept /= 2;
+	q.kept /= PF_NODE_BLOCKS;
+	return q;
+}
+
+static uint64_t room_of(struct quads q)
+{
+	return q.blocks - PF_NODE_BLOCKS * (q.kept < q.whole ? q.kept : q.whole);
+}
+
+/* Has any of these blocks made a whole quad a broken one? */
+static uint64_t nr_broken(const struct model *m, unsigned i, uint64_t block, uint64_t nr)
+{
+	uint64_t broken = 0;
+	for (uint64_t q = block / PF_NODE_BLOCKS; q <= (block + nr - 1) / PF_NODE_BLOCKS; q++) {
+		const uint8_t *used = m->used[i] + q * PF_NODE_BLOCKS;
+		const struct pf_geometry *geo = &m->rig.set.members[i].geo;
+		bool inside = q * PF_NODE_BLOCKS >= geo->data_start && (q + 1) * PF_NODE_BLOCKS <= geo->data_end;
+		broken += inside && !used[0] && !used[1] && !used[2] && !used[3];
+	}
+	return broken;
+}
+
 /* -- what the numbers must be ------------------------------------------------------------------------------------ */
 
 static void check_stats(struct model *m)
 {
 	struct pf_space_stats s = rig_stats(&m->rig);
-	uint64_t free_blocks = 0, nodes = 0, pending = 0, avail = 0;
+	uint64_t free_blocks = 0, nodes = 0, pending = 0, avail = 0, meta_free = 0;
 	release(m);
 	if (m->nr_readers)
 		return;
 	for (unsigned i = 0; i < m->rig.nr; i++) {
 		const struct pf_geometry *geo = &m->rig.set.members[i].geo;
-		uint64_t f = 0, n = 0, p = 0, member_free, member_pending;
+		uint64_t n = 0, p = 0, member_free, member_pending;
+		struct quads q = count_quads(m, i, PF_USE_DATA);
 		for (uint64_t b = geo->data_start; b < geo->data_end; b++) {
-			f += !m->used[i][b];
 			n += m->now[i][b] == NODE;
 			p += m->freed[i][b] != 0;
 		}
-		free_blocks += f;
+		free_blocks += q.blocks;
 		nodes += n;
 		pending += p;
 		pf_space_member_stats(m->rig.space, i, &member_free, &member_pending);
-		ck_assert_uint_eq(member_free, f);
+		ck_assert_uint_eq(member_free, q.blocks);
+		ck_assert_uint_eq(m->rig.space->members[i].free_quads, q.whole);
 		ck_assert_uint_eq(member_pending, p);
-		uint64_t share = m->rig.super.members[i].share_blocks;
-		uint64_t kept = share > n ? share - n : 0;
-		kept = kept > share / 2 ? kept : share / 2;
-		avail += f > kept ? f - kept : 0;
+		avail += room_of(q);
+		if (i == 0) /* the only metadata member */
+			meta_free += q.whole * PF_NODE_BLOCKS;
 	}
 	avail = avail > m->reserved ? avail - m->reserved : 0;
 	ck_assert_uint_eq(s.free_blocks, free_blocks);
@@ -146,6 +191,8 @@ static void check_stats(struct model *m)
 	ck_assert_uint_eq(s.pending_blocks, pending);
 	ck_assert_uint_eq(s.avail_blocks, avail);
 	ck_assert_uint_eq(s.reserved_blocks, m->reserved);
+	ck_assert_uint_eq(s.meta_free_blocks, meta_free);
+	ck_assert_uint_le(pf_space_node_room(m->rig.space), meta_free);
 	ck_assert_uint_eq(s.bad_groups, 0);
 	ck_assert_uint_eq(s.dropped_blocks, 0);
 }
@@ -177,6 +224,19 @@ static void take_run(struct model *m, const struct pf_alloc_req *req, struct pf_
 	ck_assert(run.nr >= req->min_nr && run.nr <= req->nr);
 	ck_assert(!req->only_member || member == (unsigned)req->member);
 	ck_assert(block >= geo->data_start && block + run.nr <= geo->data_end);
+	if (req->use == PF_USE_NODE)
+		ck_assert(block % PF_NODE_BLOCKS == 0 && run.nr % PF_NODE_BLOCKS == 0);
+	if (!m->nr_readers) {
+		release(m);
+		struct quads q = count_quads(m, member, req->use);
+		uint64_t broken = nr_broken(m, member, block, run.nr);
+		if (req->use == PF_USE_NODE)
+			ck_assert_uint_eq(broken, run.nr / PF_NODE_BLOCKS);
+		else if (!req->reserved) /* I7 */
+			ck_assert(!broken || q.whole - broken >= q.kept);
+		bool shared = m->rig.super.members[member].share_blocks > 0;
+		m->nr_short += shared && req->use != PF_USE_NODE && q.whole <= q.kept;
+	}
 	for (uint64_t b = block; b < block + run.nr; b++) {
 		if (!may_hand_out(m, member, b))
 			ck_abort_msg("member %u block %llu handed out twice", member, (unsigned long long)b);
@@ -185,20 +245,6 @@ static void take_run(struct model *m, const struct pf_alloc_req *req, struct pf_
 	}
 	m->loose[m->nr_loose++] = (struct live){ run, req->use == PF_USE_NODE ? NODE : DATA };
 	m->nr_allocs++;
-}
-
-static bool has_run(struct model *m, unsigned member, uint64_t min)
-{
-	uint64_t len = 0;
-	const struct pf_geometry *geo = &m->rig.set.members[member].geo;
-	for (uint64_t b = geo->data_start; b < geo->data_end; b++) {
-		if (b % PF_GROUP_BLOCKS == 0)
-			len = 0;
-		len = m->used[member][b] ? 0 : len + 1;
-		if (len >= min)
-			return true;
-	}
-	return false;
 }
 
 static void op_alloc(struct model *m, uint64_t most)
@@ -238,7 +284,7 @@ static void op_alloc(struct model *m, uint64_t most)
 	if (req.use == PF_USE_DATA && !req.only_member)
 		ck_assert_uint_eq(avail, 0);
 	if (req.use == PF_USE_NODE && !m->nr_readers)
-		ck_assert(!has_run(m, 0, req.min_nr));
+		ck_assert_uint_eq(count_quads(m, 0, PF_USE_NODE).whole, 0);
 }
 
 static void op_promise(struct model *m)
@@ -492,6 +538,7 @@ START_TEST(small)
 	model_new(&m, (unsigned)_i, sizes, 1, (uint64_t)_i);
 	run_model(&m, 8000, 200);
 	ck_assert_uint_gt(m.nr_full, 3);
+	ck_assert_uint_gt(m.nr_short, 0);
 	model_free(&m);
 }
 END_TEST
@@ -503,6 +550,7 @@ START_TEST(two_groups)
 	model_new(&m, (unsigned)_i, sizes, 1, 100 + (uint64_t)_i);
 	run_model(&m, 6000, 1000);
 	ck_assert_uint_gt(m.nr_full, 3);
+	ck_assert_uint_gt(m.nr_short, 0);
 	model_free(&m);
 }
 END_TEST

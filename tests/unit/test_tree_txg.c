@@ -185,7 +185,7 @@ START_TEST(full_pool_can_be_written_later)
 	world_new(&w, 1, 1 << 20, 2);
 	random_changes(1000);
 	/* all, but room for some nodes, in pieces between which nothing fits */
-	while (!rig_alloc(&w.rig, PF_USE_NODE, 1000, 1, &runs[nr]))
+	while (!rig_alloc(&w.rig, PF_USE_NODE, 1000, PF_NODE_BLOCKS, &runs[nr]))
 		nr++;
 	for (unsigned i = 0; i < 5; i++) {
 		runs[i].nr -= 6;
