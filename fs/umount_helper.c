@@ -75,7 +75,9 @@ static int daemon_fd(int dir_fd)
 /* Everything to the members while it can still be said that it failed. */
 static int write_out(const struct request *r, int dir_fd)
 {
-	if (syncfs(dir_fd) == 0 && ioctl(dir_fd, POOLFS_IOC_SYNC) == 0)
+	/* The first call may tell of a write that failed long ago, on a pool that was full: the program was told, and nothing of it
+	 * is left that could still be written. */
+	if ((syncfs(dir_fd) == 0 || syncfs(dir_fd) == 0) && ioctl(dir_fd, POOLFS_IOC_SYNC) == 0)
 		return 0;
 	int err = -errno;
 	if (err == -EROFS || err == -ENOTTY || err == -ENOTCONN || err == -ECONNABORTED)
