@@ -144,10 +144,16 @@ static const struct {
 static int run_phase(struct pf_pool *pool, enum pf_commit_phase phase)
 {
 	int err = 0;
-	for (unsigned try = 0; try < TRIES; try++) {
+	for (unsigned try = 0; try < TRIES;) {
+		uint64_t released = pf_space_released(pool->space);
 		err = steps[phase].run(pool);
-		if (!err || steps[phase].final || err == -ENOSPC)
+		if (!err || steps[phase].final)
 			break;
+		if (err == -ENOSPC && pf_space_await_release(pool->space, released))
+			continue;
+		if (err == -ENOSPC && !pf_space_retry_maps(pool->space))
+			break;
+		try++;
 	}
 	if (err == -ENOSPC) {
 		pf_log(pool->env, PF_LOG_ERROR, "%s: no space, in the pool or on the filesystem that holds an image member; "
@@ -241,13 +247,16 @@ void pf_commit_request(struct pf_pool *pool)
 static int make_room(struct pf_pool *pool)
 {
 	int err;
+	pf_space_retry_maps(pool->space);
 	while ((err = pf_orphan_reap(pool)) > 0)
 		;
 	struct pf_space_stats stats;
 	pf_space_stats(pool->space, &stats);
 	if (err || !stats.pending_blocks)
 		return err;
-	return pf_commit_wait(pool, true);
+	err = pf_commit_wait(pool, true);
+	pf_space_await_release(pool->space, pf_space_released(pool->space));
+	return err;
 }
 
 static int checkpoint(struct pf_pool *pool)

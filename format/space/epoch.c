@@ -14,6 +14,8 @@
  */
 #include "space/private.h"
 
+#include <time.h>
+
 unsigned pf_space_reader_enter(struct pf_space *space, unsigned member)
 {
 	assert(member < space->nr);
@@ -74,7 +76,43 @@ static void release_list(struct pf_space *space, struct pf_space_member *m, stru
 			pthread_mutex_lock(&space->lock);
 		}
 	}
+	if (list->first) {
+		space->released++;
+		pthread_cond_broadcast(&space->release);
+	}
 	pf_run_list_clear(space, list);
+}
+
+uint64_t pf_space_released(struct pf_space *space)
+{
+	pthread_mutex_lock(&space->lock);
+	uint64_t released = space->released;
+	pthread_mutex_unlock(&space->lock);
+	return released;
+}
+
+static bool any_waiting(const struct pf_space *space)
+{
+	for (unsigned i = 0; i < space->nr; i++) {
+		const struct pf_space_member *m = &space->members[i];
+		if (m->waiting[0].first || m->waiting[1].first || m->releasing_blocks)
+			return true;
+	}
+	return false;
+}
+
+bool pf_space_await_release(struct pf_space *space, uint64_t released)
+{
+	struct timespec end;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec++;
+	pthread_mutex_lock(&space->lock);
+	while (space->released == released && any_waiting(space) &&
+	       pthread_cond_timedwait(&space->release, &space->lock, &end) == 0)
+		;
+	bool come = space->released != released;
+	pthread_mutex_unlock(&space->lock);
+	return come;
 }
 
 void pf_epoch_release(struct pf_space *space, struct pf_space_member *m)

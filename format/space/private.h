@@ -117,13 +117,14 @@ struct pf_space_member {
 
 struct pf_space {
 	pthread_mutex_t lock;
+	pthread_cond_t release; /* released++ */
 	struct pf_set *set;
 	const struct pf_env *env;
 	uint8_t pool_uuid[16];
 	bool reclaim; /* PF_FEAT_RECLAIM when it was opened */
 	unsigned nr_meta;
 	uint8_t meta_members[PF_MAX_META_MEMBERS];
-	uint64_t reserved;
+	uint64_t reserved, released; /* promised blocks; times that freed ones have become free */
 	unsigned bad_groups;
 	uint64_t dropped_blocks, dropping_blocks;
 	struct pf_maps *newest, *oldest;
@@ -144,9 +145,8 @@ static inline unsigned pf_group_kind(const struct pf_group *g)
 	return g->flags & PF_GROUP_META ? 1 : 0;
 }
 void pf_group_add_free(struct pf_space_member *m, uint32_t group, int32_t blocks, int32_t quads);
-/* Counts and bounds of a group whose 'used' is new. */
+/* Counts and bounds of a group whose 'used' is new; takes clear blocks of a loaded one. */
 void pf_group_set_free(struct pf_space_member *m, uint32_t group, uint32_t blocks, uint32_t quads);
-/* Sets @nr clear bits of 'used' of a loaded group. */
 void pf_group_take(struct pf_space_member *m, uint32_t group, uint32_t start, uint32_t nr);
 /* Loads what is not loaded of @nr (at most PF_SPACE_BATCH) groups; drops the lock if there is something to read. Bad
  * groups are left without maps. The groups are the newest afterwards, nothing has been evicted. Errors: -ENOMEM. */

@@ -32,12 +32,27 @@ static int init_member(struct pf_space *space, unsigned id)
 	return m->groups && m->tables ? 0 : -ENOMEM;
 }
 
+static int init_lock(struct pf_space *space)
+{
+	pthread_condattr_t attr;
+	int err = -pthread_mutex_init(&space->lock, NULL);
+	if (err)
+		return err;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	err = -pthread_cond_init(&space->release, &attr);
+	pthread_condattr_destroy(&attr);
+	if (err)
+		pthread_mutex_destroy(&space->lock);
+	return err;
+}
+
 static int new_space(struct pf_set *set, struct pf_space **out)
 {
 	struct pf_space *space = calloc(1, sizeof(*space));
 	if (!space)
 		return -ENOMEM;
-	int err = -pthread_mutex_init(&space->lock, NULL);
+	int err = init_lock(space);
 	if (err) {
 		free(space);
 		return err;
@@ -118,6 +133,7 @@ void pf_space_close(struct pf_space *space)
 	}
 	struct pf_run_list spare = { .first = space->spare };
 	pf_run_list_clear(NULL, &spare);
+	pthread_cond_destroy(&space->release);
 	pthread_mutex_destroy(&space->lock);
 	free(space);
 }
@@ -150,6 +166,19 @@ void pf_space_stats(struct pf_space *space, struct pf_space_stats *out)
 	out->bad_groups = space->bad_groups;
 	out->dropped_blocks = space->dropped_blocks;
 	pthread_mutex_unlock(&space->lock);
+}
+
+bool pf_space_retry_maps(struct pf_space *space)
+{
+	unsigned nr = 0;
+	pthread_mutex_lock(&space->lock);
+	for (unsigned i = 0; i < space->nr && space->bad_groups; i++) {
+		struct pf_space_member *m = &space->members[i];
+		for (uint32_t g = 0; g < m->geo.nr_groups; g++)
+			nr += pf_group_retry(space, m, &g, 1);
+	}
+	pthread_mutex_unlock(&space->lock);
+	return nr;
 }
 
 void pf_space_begin_reclaim(struct pf_space *space)

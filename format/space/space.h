@@ -97,6 +97,11 @@ void pf_space_durable(struct pf_space *space);
 /* -- readers (I4): around the I/O on blocks found through the tree; enter while the tree lock is still held ------- */
 unsigned pf_space_reader_enter(struct pf_space *space, unsigned member); /* returns a ticket */
 void pf_space_reader_exit(struct pf_space *space, unsigned member, unsigned ticket);
+/* Counts the times that freed blocks have become free, to be asked before something that may want them. */
+uint64_t pf_space_released(struct pf_space *space);
+/* After -ENOSPC: waits for the next time, if blocks are there that only readers hold, and not longer than a second: they
+ * hold them for the length of an I/O. True when it has come since @released was asked. The caller is no reader. */
+bool pf_space_await_release(struct pf_space *space, uint64_t released);
 
 /* -- numbers ------------------------------------------------------------------------------------------------------- */
 struct pf_space_stats {
@@ -122,6 +127,9 @@ static inline uint64_t pf_space_reserve_of(uint64_t share_blocks)
 {
 	return share_blocks / 2;
 }
+/* Maps that could not be read (I5; not those that failed their check) are tried again by the next search. True: there are such.
+ * Called before ENOSPC is said. */
+bool pf_space_retry_maps(struct pf_space *space);
 /* An upgrade gives the pool the feature RECLAIM (I8). */
 void pf_space_begin_reclaim(struct pf_space *space);
 /* Told once after open from the superblock; commit/free of nodes keep it up to date. */

@@ -4,6 +4,8 @@
  */
 #include "space_fill.h"
 
+#include <unistd.h>
+
 #define MIB (UINT64_C(1) << 20)
 
 static uint64_t map_off(struct rig *rig, unsigned member, uint64_t group, unsigned slot)
@@ -482,6 +484,45 @@ START_TEST(readers_overlap)
 }
 END_TEST
 
+struct leaver {
+	struct rig *rig;
+	unsigned ticket, member;
+};
+
+static void *leave(void *arg)
+{
+	struct leaver *l = arg;
+	usleep(20000);
+	pf_space_reader_exit(l->rig->space, l->member, l->ticket);
+	return NULL;
+}
+
+/* Space that only readers hold is worth waiting for, but not for ever. */
+START_TEST(readers_awaited)
+{
+	struct rig rig;
+	struct pf_run run;
+	pthread_t thread;
+	const uint64_t sizes[] = { 70 * MIB, 70 * MIB };
+	rig_new(&rig, 4, 2, sizes, 1);
+	rig_take_all(&rig, PF_USE_DATA, 16384);
+	rig_checkpoint(&rig);
+	uint64_t released = pf_space_released(rig.space), block = rig.set.members[1].geo.data_end - 20;
+	ck_assert(!pf_space_await_release(rig.space, released)); /* nothing is held */
+	struct leaver l = { .rig = &rig, .member = 1, .ticket = pf_space_reader_enter(rig.space, 1) };
+	pf_space_free(rig.space, (struct pf_run){ pf_addr_make(1, block), 1 }, PF_USE_DATA);
+	rig_checkpoint(&rig);
+	ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, 1, 1, &run), -ENOSPC);
+	ck_assert(!pf_space_await_release(rig.space, released)); /* it is, and stays so for longer than a second */
+	ck_assert_int_eq(pthread_create(&thread, NULL, leave, &l), 0);
+	ck_assert(pf_space_await_release(rig.space, released));
+	ck_assert(pf_space_await_release(rig.space, released)); /* it has been meanwhile */
+	ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, 1, 1, &run), 0);
+	pthread_join(thread, NULL);
+	rig_free(&rig);
+}
+END_TEST
+
 START_TEST(no_reclaim)
 {
 	struct rig rig;
@@ -561,6 +602,7 @@ int main(void)
 	tcase_add_test(tc, readers_hold);
 	tcase_add_test(tc, readers_after_freeze);
 	tcase_add_test(tc, readers_overlap);
+	tcase_add_test(tc, readers_awaited);
 	tcase_add_test(tc, no_reclaim);
 	tcase_add_test(tc, free_of_nonsense);
 	suite_add_tcase(suite, tc);
