@@ -336,29 +336,38 @@ static void choose_order(const struct pf_space *space, const struct pf_alloc_req
 	add_by_room(order, space, req->use);
 }
 
+static int alloc_anywhere(struct search *s)
+{
+	const struct pf_alloc_req *req = s->req;
+	struct order order;
+	int err = -ENOSPC;
+	choose_order(s->space, req, &order);
+	for (unsigned share = 0; share < 2 && err; share++) {
+		s->into_share = share;
+		if (share && (!req->reserved || req->only_member))
+			break;
+		for (unsigned i = 0; i < order.nr && err; i++) {
+			s->m = &s->space->members[order.ids[i]];
+			err = alloc_on(s);
+		}
+	}
+	return err;
+}
+
 int pf_space_alloc(struct pf_space *space, const struct pf_alloc_req *req, struct pf_run *run)
 {
 	struct search s = { .space = space, .req = req, .run = run };
-	struct order order;
-	int err = -ENOSPC;
 	assert(req->nr >= req->min_nr && req->min_nr > 0);
 	assert(!req->only_member || req->member >= 0);
 	assert(req->use != PF_USE_NODE || req->min_nr % PF_NODE_BLOCKS == 0);
 
 	pthread_mutex_lock(&space->lock);
 	assert(!req->reserved || (req->use != PF_USE_NODE && space->reserved >= req->nr));
-	choose_order(space, req, &order);
-	for (unsigned share = 0; share < 2 && err; share++) {
-		s.into_share = share;
-		if (share && (!req->reserved || req->only_member))
-			break;
-		for (unsigned i = 0; i < order.nr && err; i++) {
-			s.m = &space->members[order.ids[i]];
-			err = alloc_on(&s);
-		}
-	}
+	int err = alloc_anywhere(&s);
 	if (err && s.load_err)
 		err = s.load_err == -ENOMEM ? -ENOMEM : -EIO;
+	else if (err && req->use == PF_USE_NODE && pf_group_retry_all(space))
+		err = alloc_anywhere(&s); /* a checkpoint that found no room begins here again, not with a freeze */
 	pf_group_evict(space, EFFORT);
 	pthread_mutex_unlock(&space->lock);
 	return err;

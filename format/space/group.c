@@ -180,6 +180,17 @@ unsigned pf_group_retry(struct pf_space *space, struct pf_space_member *m, const
 	return nr_retry;
 }
 
+bool pf_group_retry_all(struct pf_space *space)
+{
+	bool any = false;
+	for (unsigned i = 0; i < space->nr && space->bad_groups; i++) {
+		struct pf_space_member *m = &space->members[i];
+		for (uint32_t g = 0; g < m->geo.nr_groups; g++)
+			any |= pf_group_retry(space, m, &g, 1) > 0;
+	}
+	return any;
+}
+
 /* Takes over one map that was read without the lock, unless the group has changed meanwhile: the caller then looks
  * again. */
 static int accept_map(struct pf_space *space, struct pf_space_member *m, const struct pf_map_expect *expect, int err,

@@ -30,7 +30,6 @@
  * its content: a checkpoint that needs it tries again. */
 enum { PF_GROUP_BAD = 0x80, PF_GROUP_RETRY = 0x40 };
 enum { PF_SPACE_BATCH = 256, PF_SPACE_MAX_LOADED = 4096 };
-
 struct pf_maps { /* of a loaded group */
 	uint64_t used[PF_MAP_WORDS];
 	uint64_t disk[PF_MAP_WORDS];
@@ -74,7 +73,7 @@ struct pf_txg_lists {
 	struct pf_run_list alloc, freed;
 };
 
-struct pf_new_map { /* written by the checkpoint under way, committed by pf_space_durable() */
+struct pf_new_map { /* written by the checkpoint under way */
 	uint64_t crc;
 	uint32_t group;
 	uint16_t free_blocks, free_quads;
@@ -151,8 +150,9 @@ void pf_group_take(struct pf_space_member *m, uint32_t group, uint32_t start, ui
 /* Loads what is not loaded of @nr (at most PF_SPACE_BATCH) groups; drops the lock if there is something to read. Bad
  * groups are left without maps. The groups are the newest afterwards, nothing has been evicted. Errors: -ENOMEM. */
 int pf_group_load(struct pf_space *space, struct pf_space_member *m, const uint32_t *groups, unsigned nr);
-/* Makes groups with PF_GROUP_RETRY loadable again. Returns how many. */
+/* Makes groups with PF_GROUP_RETRY loadable again. Returns how many, or whether any. */
 unsigned pf_group_retry(struct pf_space *space, struct pf_space_member *m, const uint32_t *groups, unsigned nr);
+bool pf_group_retry_all(struct pf_space *space);
 int pf_group_new_maps(struct pf_space *space, struct pf_space_member *m, uint32_t group);
 void pf_group_touch(struct pf_space *space, struct pf_maps *maps); /* makes it the newest */
 /* Down to max_loaded, clean ones only, oldest first; looks at @tries groups at most, so that the cost is even. */

@@ -15,7 +15,7 @@
  *       places: no allocation, no fix-point.
  *   I4  A block freed in G is released when G is durable and no reader that entered in G or earlier is on its member.
  *   I5  A map that fails its check makes its group full ('bad'); frees into it are dropped, and counted for fsck.
- *       (After an I/O error the checkpoint that needs the map first tries again.)
+ *       (After an I/O error the next checkpoint, or a node that finds no room, first tries again.)
  *   I6  Untouched groups (not PF_GROUP_INIT) are never read and never written: all but the fixed places is free.
  *   I7  Nodes take quads only, aligned runs of PF_NODE_BLOCKS blocks, wholly free ones (bits.h), so they break none. Of a
  *       metadata member, share_blocks - (nodes on it), and half of the share however many nodes there are, are kept for

@@ -157,6 +157,7 @@ void pf_space_freeze(struct pf_space *space)
 {
 	pthread_mutex_lock(&space->lock);
 	refill(space);
+	pf_group_retry_all(space); /* whoever waits for room by a checkpoint gets that of maps readable again */
 	for (unsigned i = 0; i < space->nr; i++) {
 		struct pf_space_member *m = &space->members[i];
 		/* after a checkpoint that failed for good its lists are still there: they belong to the next one */

@@ -300,6 +300,34 @@ START_TEST(unreadable_once)
 }
 END_TEST
 
+/* With that group the whole pool was full: the next checkpoint, or its nodes, find the room again. */
+START_TEST(unreadable_pool)
+{
+	struct rig rig;
+	struct pf_run run;
+	new_used(&rig, 24 * MIB);
+	const struct pf_space_stats before = rig_stats(&rig);
+	for (int frozen = 0; frozen < 2; frozen++) {
+		struct sim_fault fault = { .ops = SIM_READ, .kind = SIM_FAIL, .count = 1 };
+		rig_reopen(&rig);
+		simworld_add_fault(rig.world, &fault);
+		ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, 4, 4, &run), -EIO);
+		ck_assert_int_eq(rig_alloc(&rig, PF_USE_DATA, 4, 4, &run), -ENOSPC);
+		ck_assert_uint_eq(rig_stats(&rig).free_blocks + pf_space_node_room(rig.space), 0);
+		if (frozen) {
+			rig_checkpoint(&rig);
+			ck_assert_uint_eq(rig_stats(&rig).avail_blocks, before.avail_blocks);
+			ck_assert_uint_eq(pf_space_node_room(rig.space), before.meta_free_blocks);
+		}
+		ck_assert_int_eq(rig_alloc(&rig, frozen ? PF_USE_DATA : PF_USE_NODE, 4, 4, &run), 0);
+		ck_assert_uint_eq(rig_stats(&rig).bad_groups, 0);
+		ck_assert_uint_eq(rig_stats(&rig).free_blocks, before.free_blocks - 4);
+		simworld_clear_faults(rig.world);
+	}
+	rig_free(&rig);
+}
+END_TEST
+
 /* The allocator says -EIO when there might have been room. */
 START_TEST(no_map_readable)
 {
@@ -626,6 +654,7 @@ int main(void)
 	tcase_add_test(tc, bad_map);
 	tcase_add_test(tc, unreadable_map);
 	tcase_add_test(tc, unreadable_once);
+	tcase_add_test(tc, unreadable_pool);
 	tcase_add_test(tc, no_map_readable);
 	tcase_add_test(tc, lost_map_write);
 	tcase_add_test(tc, map_bits);
