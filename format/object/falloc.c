@@ -182,23 +182,38 @@ int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_byte
 	return err;
 }
 
-static int seek_data(struct pf_pool *pool, uint64_t data_id, uint64_t block, uint64_t *found)
+/* What is staged is data. */
+static int seek_data(struct pf_pool *pool, const struct pf_inode *inode, uint64_t block, uint64_t *found)
 {
 	struct pf_extent e;
+	uint64_t staged;
+	bool is_staged = pf_stage_next(inode, block, &staged);
 	int err;
-	while (!(err = pf_extent_find(pool, data_id, block, &e)) && e.flags & PF_EXTENT_UNWRITTEN)
+	while (!(err = pf_extent_find(pool, inode->item.data_id, block, &e)) && e.flags & PF_EXTENT_UNWRITTEN)
 		block = e.start + e.nr;
 	if (!err)
 		*found = e.start > block ? e.start : block;
+	if (is_staged && (err == -ENOENT || (!err && staged < *found))) {
+		*found = staged;
+		err = 0;
+	}
 	return err;
 }
 
-static int seek_hole(struct pf_pool *pool, uint64_t data_id, uint64_t block, uint64_t *found)
+static int seek_hole(struct pf_pool *pool, const struct pf_inode *inode, uint64_t block, uint64_t *found)
 {
 	struct pf_extent e;
-	int err;
-	while (!(err = pf_extent_find(pool, data_id, block, &e)) && e.start <= block && !(e.flags & PF_EXTENT_UNWRITTEN))
+	int err = 0;
+	for (;;) {
+		if (pf_stage_find(inode, block)) {
+			block++;
+			continue;
+		}
+		err = pf_extent_find(pool, inode->item.data_id, block, &e);
+		if (err || e.start > block || e.flags & PF_EXTENT_UNWRITTEN)
+			break;
 		block = e.start + e.nr;
+	}
 	*found = block;
 	return err == -ENOENT ? 0 : err;
 }
@@ -212,15 +227,12 @@ int64_t pf_lseek(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, int whe
 	if (err)
 		return err;
 	uint64_t found = 0, size;
-	pthread_rwlock_wrlock(&inode->lock);
+	pthread_rwlock_rdlock(&inode->lock);
 	size = inode->item.size;
 	err = !pf_inode_is_file(inode) ? -EINVAL : off_bytes >= size ? -ENXIO : 0;
-	if (!err && !pool->read_only)
-		err = pf_stage_drain(pool, inode); /* what is staged is data: simplest when the tree knows it */
 	if (!err) {
 		uint64_t block = off_bytes / PF_BLOCK_SIZE;
-		err = whence == SEEK_DATA ? seek_data(pool, inode->item.data_id, block, &found) :
-					    seek_hole(pool, inode->item.data_id, block, &found);
+		err = whence == SEEK_DATA ? seek_data(pool, inode, block, &found) : seek_hole(pool, inode, block, &found);
 	}
 	pthread_rwlock_unlock(&inode->lock);
 	pf_inode_put(pool, inode);

@@ -283,6 +283,8 @@ START_TEST(a_failed_pool_says_so)
 	ck_err(pf_write(POOL, f, 0, "more", 4, 0), -EROFS);
 	ck_err(unlink_name(PF_ROOT_INO, "f"), -EROFS);
 	ck_bytes(f, 0, "bytes", 5);
+	ck_assert_int_eq(pf_lseek(POOL, f, 0, SEEK_DATA), 0);
+	ck_assert_int_eq(pf_lseek(POOL, f, 0, SEEK_HOLE), 5);
 	abandon();
 }
 END_TEST
