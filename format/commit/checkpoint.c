@@ -155,6 +155,8 @@ static int run_phase(struct pf_pool *pool, enum pf_commit_phase phase)
 			break;
 		try++;
 	}
+	if (err == -ENOSPC && steps[phase].final)
+		err = -EIO; /* what a flush could not write is lost: there is nothing to wait for */
 	if (err == -ENOSPC) {
 		pf_log(pool->env, PF_LOG_ERROR, "%s: no space, in the pool or on the filesystem that holds an image member; "
 		       "changes are kept in memory until there is room", steps[phase].name);

@@ -289,6 +289,23 @@ START_TEST(a_failed_pool_says_so)
 }
 END_TEST
 
+/* What a flush could not write is lost, also when the host says that it had no room. */
+START_TEST(a_flush_without_room_is_final)
+{
+	struct sim_fault fault = {
+		.ops = SIM_FLUSH, .kind = SIM_FAIL, .err = -ENOSPC, .skip = (uint64_t)_i, .count = 1
+	};
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	simworld_add_fault(sp->world, &fault);
+	ck_err(pf_fsync(POOL, f), -EIO);
+	ck_assert(pf_pool_read_only(POOL));
+	simworld_clear_faults(sp->world);
+	ck_err(pf_fsync(POOL, f), -EIO);
+	ck_err(pf_write(POOL, f, 0, "more", 4, 0), -EROFS);
+	abandon();
+}
+END_TEST
+
 /* -- damage that checksums do not show -------------------------------------------------------------------------------- */
 
 /* Extents that overlap: writing over them is refused, whichever comes first, and never ends in an assertion. */
@@ -341,6 +358,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup_cold, NULL);
 	tcase_add_test(t, the_reaper_of_a_failed_pool_rests);
 	tcase_add_test(t, a_failed_pool_says_so);
+	tcase_add_loop_test(t, a_flush_without_room_is_final, 0, 3);
 	tcase_add_test(t, overlapping_extents_are_refused);
 	suite_add_tcase(s, t);
 	return run_suite(s);
