@@ -20,9 +20,14 @@ struct side {
 /* Is @ino the directory @dir or above it? Parents change under names_lock only. */
 static int is_above(struct pf_pool *pool, uint64_t ino, uint64_t dir, bool *yes)
 {
+	uint64_t mark = 0; /* damage: in a ring of parents it is met again (Brent's way of finding cycles) */
 	*yes = false;
-	while (!(*yes = dir == ino) && dir != PF_ROOT_INO) {
+	for (uint64_t nr = 0; !(*yes = dir == ino) && dir != PF_ROOT_INO; nr++) {
 		struct pf_inode *inode;
+		if (dir == mark)
+			return -PF_EITEM_INVALID;
+		if (!(nr & (nr + 1)))
+			mark = dir;
 		int err = pf_inode_get(pool, dir, &inode);
 		if (err)
 			return err;

@@ -341,6 +341,23 @@ START_TEST(overlapping_extents_are_refused)
 }
 END_TEST
 
+/* Directories that are each other's parents: a rename that looks for a way to the root ends. */
+START_TEST(a_ring_of_parents_is_refused)
+{
+	uint64_t top = make_dir(PF_ROOT_INO, "top"), dir = top, moved = make_dir(PF_ROOT_INO, "moved");
+	for (int k = 0; k < 5; k++)
+		dir = make_dir(dir, "d");
+	struct pf_inode *inode;
+	ck_ok(pf_inode_get(POOL, _i ? top : dir, &inode));
+	inode->item.parent = dir;
+	pf_inode_put(POOL, inode);
+	ck_err(rename_name(PF_ROOT_INO, "moved", dir, "m", 0), -PF_EITEM_INVALID);
+	ck_assert_uint_eq(look(PF_ROOT_INO, "moved"), moved);
+	simpool_abandon(sp);
+	simpool_free(sp);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("attack");
@@ -359,6 +376,7 @@ int main(void)
 	tcase_add_test(t, the_reaper_of_a_failed_pool_rests);
 	tcase_add_test(t, a_failed_pool_says_so);
 	tcase_add_loop_test(t, a_flush_without_room_is_final, 0, 3);
+	tcase_add_loop_test(t, a_ring_of_parents_is_refused, 0, 2);
 	tcase_add_test(t, overlapping_extents_are_refused);
 	suite_add_tcase(s, t);
 	return run_suite(s);
