@@ -6,6 +6,7 @@ unit_tests = \
 	tests/unit/test_aio \
 	tests/unit/test_assemble \
 	tests/unit/test_attack_engine \
+	tests/unit/test_attack_names \
 	tests/unit/test_check \
 	tests/unit/test_check_hostile \
 	tests/unit/test_check_names \

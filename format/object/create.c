@@ -70,8 +70,8 @@ static int create_locked(struct pf_pool *pool, struct creation *c, struct pf_att
 	int err = 0;
 	if (c->name) {
 		err = pf_slot_find(pool, c->dir->ino, c->name, c->name_len, &c->slot);
-		if (err || c->slot.found)
-			return err ? err : -EEXIST;
+		if (err || c->slot.found || c->slot.full)
+			return err ? err : c->slot.found ? -EEXIST : -ENOSPC;
 		if (S_ISDIR(c->item.mode) && c->dir->item.nlink == UINT32_MAX)
 			return -EMLINK;
 		c->slot.cookie = c->dir->item.next_cookie;
@@ -190,8 +190,8 @@ static int link_locked(struct pf_pool *pool, struct pf_inode *dir, struct pf_ino
 	if (inode->item.nlink == UINT32_MAX)
 		return -EMLINK;
 	int err = pf_slot_find(pool, dir->ino, name, len, &slot);
-	if (err || slot.found)
-		return err ? err : -EEXIST;
+	if (err || slot.found || slot.full)
+		return err ? err : slot.found ? -EEXIST : -ENOSPC;
 	/* rule 6: a name that appears has the data that was there before it */
 	err = pf_stage_drain(pool, inode);
 	if (err)

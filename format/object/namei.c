@@ -112,8 +112,6 @@ int pf_lookup(struct pf_pool *pool, uint64_t parent, const char *name, size_t le
 	for (unsigned i = 0; !err && i < 100; i++) {
 		struct pf_slot slot;
 		err = pf_slot_find(pool, parent, name, len, &slot);
-		if (err == -ENOSPC)
-			return -ENOENT;
 		if (err || !slot.found)
 			return err ? err : -ENOENT;
 		err = pf_ref(pool, slot.ino, attr);

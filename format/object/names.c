@@ -70,11 +70,12 @@ static int probe(struct pf_view *v, uint64_t dir, uint64_t hash, const char *nam
 		if (err)
 			return err;
 		if (yes) {
-			*slot = (struct pf_slot){ true, offset, found.cookie, found.ino, found.dtype };
+			*slot = (struct pf_slot){ true, false, offset, found.cookie, found.ino, found.dtype };
 			return 0;
 		}
 	}
-	return have_free ? 0 : -ENOSPC;
+	slot->full = !have_free;
+	return 0;
 }
 
 int pf_slot_find(struct pf_pool *pool, uint64_t dir, const char *name, size_t len, struct pf_slot *slot)

@@ -18,7 +18,7 @@
 #define PF_FIRST_COOKIE 3 /* 1 and 2 are "." and ".." */
 
 struct pf_slot {
-	bool found;
+	bool found, full;     /* full: not found, and all places for its hash are taken */
 	uint64_t hash_offset; /* of the hash item; not found: where it would go */
 	uint64_t cookie;      /* of the name item; not found: the caller sets it */
 	uint64_t ino;
@@ -28,7 +28,7 @@ struct pf_slot {
 /* 0 or -EINVAL, -ENAMETOOLONG. */
 int pf_name_check(const char *name, size_t len);
 
-/* 0 whether or not the name is found. -ENOSPC: all places for its hash are taken. -EIO, damage codes. */
+/* 0 whether or not the name is found. -EIO, damage codes. */
 int pf_slot_find(struct pf_pool *pool, uint64_t dir, const char *name, size_t len, struct pf_slot *slot);
 
 void pf_slot_want(struct pf_txn *txn, uint64_t dir, const struct pf_slot *slot);

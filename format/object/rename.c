@@ -63,6 +63,8 @@ static int check(struct pf_pool *pool, const struct side *from, const struct sid
 		return -EEXIST;
 	if (flags & RENAME_EXCHANGE && !to->inode)
 		return -ENOENT;
+	if (to->slot.full)
+		return -ENOSPC;
 	int err = check_cycle(pool, from, to);
 	if (!err && flags & RENAME_EXCHANGE)
 		err = check_cycle(pool, to, from);

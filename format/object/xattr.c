@@ -23,8 +23,8 @@ static unsigned nr_chunks(uint32_t value_len)
 }
 
 struct found {
-	bool found;
-	uint64_t hash; /* not found: a free one */
+	bool found, full; /* full: not found, and no hash is free */
+	uint64_t hash;    /* not found: a free one */
 	uint32_t value_len;
 };
 
@@ -48,11 +48,12 @@ static int probe(struct pf_view *v, uint64_t ino, uint64_t hash, const char *nam
 		if (err)
 			return err;
 		if (x.name_len == len && !memcmp(x.name, name, len)) {
-			*f = (struct found){ true, at, x.value_len };
+			*f = (struct found){ true, false, at, x.value_len };
 			return 0;
 		}
 	}
-	return have_free ? 0 : -ENOSPC;
+	f->full = !have_free;
+	return 0;
 }
 
 static int find(struct pf_pool *pool, uint64_t ino, const char *name, struct found *f)
@@ -141,6 +142,8 @@ static int set_locked(struct pf_pool *pool, struct pf_inode *inode, const char *
 		err = -EEXIST;
 	if (!err && !f.found && flags & XATTR_REPLACE)
 		err = -ENODATA;
+	if (!err && f.full)
+		err = -ENOSPC;
 	if (err)
 		return err;
 	struct pf_txn txn;
