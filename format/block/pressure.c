@@ -19,12 +19,24 @@ int pf_slow_down(struct pf_pool *pool)
 	return dirty > DIRTY_MIN && dirty > pf_dirty_limit(pool) / 2 ? pool->throttle(pool) : 0;
 }
 
+/* What is dirty or staged has its blocks still to get; its old ones come back only later. */
+static uint64_t blocks_to_come(struct pf_pool *pool)
+{
+	uint64_t staged = atomic_load(&pool->staged_blocks) / STAGED_PER_NODE;
+	return (pf_tree_dirty(pool->tree) + pf_tree_frozen(pool->tree) + staged + MARGIN_NODES) * PF_NODE_BLOCKS;
+}
+
 static bool has_room(struct pf_pool *pool, enum pf_growth growth)
 {
 	uint64_t reserve = growth == PF_OVERWRITES ? pool->node_reserve / 2 : pool->node_reserve;
-	/* what is dirty or staged has its blocks still to get; its old ones come back only later */
-	uint64_t nodes = pf_tree_dirty(pool->tree) + pf_tree_frozen(pool->tree) + atomic_load(&pool->staged_blocks) / STAGED_PER_NODE + MARGIN_NODES;
-	return pf_space_node_room(pool->space) >= reserve + nodes * PF_NODE_BLOCKS;
+	return pf_space_node_room(pool->space) >= reserve + blocks_to_come(pool);
+}
+
+bool pf_staging_presses(struct pf_pool *pool)
+{
+	/* twice as much as the gate wants: others stage more meanwhile */
+	return atomic_load(&pool->staged_blocks) &&
+	       pf_space_node_room(pool->space) < pool->node_reserve + 2 * blocks_to_come(pool);
 }
 
 int pf_node_gate(struct pf_pool *pool, enum pf_growth growth)

@@ -23,6 +23,9 @@ uint64_t pf_dirty_limit(struct pf_pool *pool); /* nodes */
 /* Waits, or asks for a checkpoint, while more than half of the limit is dirty. 0, or the error of the checkpoint. */
 int pf_slow_down(struct pf_pool *pool);
 
+/* Staged blocks may need so many nodes that pf_node_gate() would soon refuse others because of them: they are to be written out. */
+bool pf_staging_presses(struct pf_pool *pool);
+
 /* 0 or -ENOSPC, after trying to make room; the error of a checkpoint. */
 int pf_node_gate(struct pf_pool *pool, enum pf_growth growth);
 

@@ -12,6 +12,8 @@ int pf_op_begin(struct pf_pool *pool, enum pf_growth growth)
 	int err = pf_pool_writable(pool);
 	if (!err)
 		err = pf_slow_down(pool);
+	if (!err && growth != PF_SHRINKS)
+		err = pf_stage_balance(pool);
 	return err ? err : pf_node_gate(pool, growth);
 }
 

@@ -259,7 +259,8 @@ int pf_stage_balance(struct pf_pool *pool)
 {
 	struct pf_inode *inode;
 	int err = 0;
-	while (!err && atomic_load(&pool->staged_blocks) > pool->staged_limit && (inode = next_staged(pool)))
+	while (!err && (atomic_load(&pool->staged_blocks) > pool->staged_limit || pf_staging_presses(pool)) &&
+	       (inode = next_staged(pool)))
 		err = drain_one(pool, inode);
 	return atomic_load(&pool->staged_blocks) > 2 * pool->staged_limit ? err : 0;
 }

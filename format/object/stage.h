@@ -47,8 +47,8 @@ int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode);
 
 /* No inode lock held: drains every inode that has staged blocks now. Returns the first error, having tried all. */
 int pf_stage_drain_all(struct pf_pool *pool);
-/* No inode lock held: drains the oldest while more is staged than pool->staged_limit. Where that fails, memory must not grow for
- * ever: an error once twice the limit is staged. */
+/* No inode lock held: drains the oldest while more is staged than pool->staged_limit, or than a pool that gets full can bear. Where
+ * that fails, memory must not grow for ever: an error once twice the limit is staged. */
 int pf_stage_balance(struct pf_pool *pool);
 
 #endif

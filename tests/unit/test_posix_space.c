@@ -10,6 +10,16 @@ static void setup_large(void)
 {
 	setup_with(5, 2, 64 * MIB);
 }
+/* With room in memory for as much as a third of the pool. */
+static void setup_three(void)
+{
+	struct simpool_config config = {
+		.version = 5, .nr_members = 3, .size_bytes = 48 * MIB, .seed = 1, .cache_bytes = 256 * MIB
+	};
+	char why[1200] = "";
+	sp = simpool_new(&config, why, sizeof(why));
+	ck_assert_msg(sp != NULL, "no pool: %s", why);
+}
 static void setup_small_v3(void)
 {
 	setup_with(3, 1, 24 * MIB);
@@ -54,6 +64,43 @@ START_TEST(df_is_what_can_be_written)
 	ck_ok(pf_fsync(POOL, f));
 	remount();
 	ck_filled(look(PF_ROOT_INO, "f"), 256 * KIB, len);
+}
+END_TEST
+
+/* What is staged must not keep others from the room that df shows. */
+START_TEST(small_files_fill_a_pool)
+{
+	enum { LEN = 20000 };
+	struct pf_statfs before, after;
+	uint8_t *p = pattern(1, LEN);
+	pf_pool_statfs(POOL, &before);
+	uint64_t nr = 0, d = make_dir(PF_ROOT_INO, "d");
+	for (;; nr++) {
+		struct pf_attr a;
+		char name[32];
+		sprintf(name, "%ju", (uintmax_t)nr);
+		int64_t n = pf_create(POOL, d, name, strlen(name), S_IFREG | 0644, user, 0, 0, &a);
+		if (!n) {
+			n = pf_write(POOL, a.ino, 0, p, LEN, 0);
+			pf_forget(POOL, a.ino, 1);
+		}
+		if (n != LEN) {
+			ck_err(n, -ENOSPC);
+			break;
+		}
+	}
+	pf_pool_statfs(POOL, &after);
+	ck_assert_msg(after.avail_blocks < before.avail_blocks / 50, "no room after %ju files, but %ju of %ju blocks are available",
+		      (uintmax_t)nr, (uintmax_t)after.avail_blocks, (uintmax_t)before.avail_blocks);
+	ck_ok(pf_pool_sync(POOL));
+	remount();
+	d = look(PF_ROOT_INO, "d");
+	for (uint64_t k = 0; k < nr; k++) {
+		char name[32];
+		sprintf(name, "%ju", (uintmax_t)k);
+		ck_bytes(look(d, name), 0, p, LEN);
+	}
+	free(p);
 }
 END_TEST
 
@@ -353,6 +400,11 @@ int main(void)
 	tcase_add_test(t, overwriting_works_on_a_full_pool);
 	tcase_add_test(t, preallocated_space_can_be_written);
 	tcase_add_test(t, a_failed_operation_changes_nothing);
+	suite_add_tcase(s, t);
+	t = tcase_create("three members");
+	tcase_add_checked_fixture(t, setup_three, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, small_files_fill_a_pool);
 	suite_add_tcase(s, t);
 	t = tcase_create("before version 4");
 	tcase_add_checked_fixture(t, setup_small_v3, teardown);
