@@ -118,11 +118,14 @@ static void pack_batch(struct batch *b)
 	}
 }
 
-/* The blocks stay taken, so that the next attempt goes elsewhere, and no map names them. */
-static void keep_bad_run(struct pf_tree *tree, struct pf_run run)
+/* The blocks stay taken, so that the next attempt goes elsewhere, and no map names them. Not where the host has no room: any place
+ * is as good then, and attempts go on for as long as that lasts. */
+static void keep_bad_run(struct pf_tree *tree, struct pf_run run, int err)
 {
 	tree->bad_members |= UINT32_C(1) << pf_addr_member(run.addr);
-	struct pf_run *runs = realloc(tree->bad_runs, (tree->nr_bad_runs + 1) * sizeof(*runs));
+	struct pf_run *runs = NULL;
+	if (err != -ENOSPC)
+		runs = realloc(tree->bad_runs, (tree->nr_bad_runs + 1) * sizeof(*runs));
 	if (!runs) {
 		pf_space_unalloc(tree->space, run);
 		return;
@@ -142,7 +145,7 @@ static int write_batch(struct batch *b, pf_addr *goal)
 	for (unsigned r = 0; r < b->nr_runs; r++) {
 		unsigned end = nr + (unsigned)(b->runs[r].nr / PF_NODE_BLOCKS);
 		if (b->reqs[r].result) {
-			keep_bad_run(b->tree, b->runs[r]);
+			keep_bad_run(b->tree, b->runs[r], b->reqs[r].result);
 			nr = end;
 			continue;
 		}
