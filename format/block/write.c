@@ -126,14 +126,18 @@ static int place_all(struct pf_pool *pool, struct pf_write *w)
 	return 0;
 }
 
-/* Requests for one piece: straight from the source where the blocks lie one behind the other and aligned, else through a
- * buffer that is filled and checksummed in one pass. */
+/* Requests for all pieces. Long stretches go straight from the source where it lies aligned and in one piece; everything else is
+ * gathered in buffers, filled and checksummed in one pass, and what lies side by side on a member leaves in one request however
+ * many pieces it is. */
 struct io_list {
 	struct pf_aio_req *reqs;
 	unsigned *first; /* index in w->blocks of each request's first block */
-	void **bounce;   /* of each request, or NULL */
 	unsigned nr;
+	void **buffers; /* PF_SEGMENT_BYTES each */
+	unsigned nr_buffers, filled; /* blocks used of the last one */
 };
+
+#define STRAIGHT_MIN 16 /* blocks; fewer are copied rather than written by a request of their own */
 
 static bool is_straight(const struct pf_dirty_block *b, unsigned nr)
 {
@@ -146,30 +150,62 @@ static bool is_straight(const struct pf_dirty_block *b, unsigned nr)
 	return true;
 }
 
-static int add_request(struct pf_pool *pool, struct pf_write *w, struct io_list *io, unsigned first, unsigned nr,
-		       pf_addr addr)
+static void add_request(struct pf_pool *pool, struct io_list *io, unsigned first, unsigned nr, pf_addr addr, void *buf)
 {
-	const struct pf_dirty_block *b = w->blocks + first;
-	void *buf = (void *)(uintptr_t)b->data;
-	io->bounce[io->nr] = NULL;
-	if (is_straight(b, nr)) {
-		if (w->crc)
-			pf_crc64_blocks(buf, PF_BLOCK_SIZE, nr, w->crc + first);
-	} else {
-		uint8_t *bounce = pf_bufpool_get(pool->buffers);
-		if (!bounce)
-			return -ENOMEM;
-		for (unsigned i = 0; i < nr; i++) {
-			uint8_t *to = bounce + (size_t)i * PF_BLOCK_SIZE;
-			if (w->crc)
-				pf_crc64_copy_blocks(to, b[i].data, PF_BLOCK_SIZE, 1, w->crc + first + i);
-			else
-				memcpy(to, b[i].data, PF_BLOCK_SIZE);
-		}
-		io->bounce[io->nr] = buf = bounce;
-	}
 	io->first[io->nr] = first;
 	pf_set_req(pool->set, &io->reqs[io->nr++], PF_AIO_WRITE, addr, buf, nr);
+}
+
+static uint8_t *room_to_gather(struct pf_pool *pool, struct io_list *io, unsigned nr)
+{
+	if (!io->nr_buffers || io->filled + nr > PF_MAX_EXTENT_BLOCKS) {
+		io->buffers[io->nr_buffers] = pf_bufpool_get(pool->buffers);
+		if (!io->buffers[io->nr_buffers])
+			return NULL;
+		io->nr_buffers++;
+		io->filled = 0;
+	}
+	uint8_t *to = (uint8_t *)io->buffers[io->nr_buffers - 1] + (size_t)io->filled * PF_BLOCK_SIZE;
+	io->filled += nr;
+	return to;
+}
+
+/* Does a request to @addr from @buf go on where the last one ends? */
+static bool continues_last(const struct pf_pool *pool, const struct io_list *io, pf_addr addr, const void *buf)
+{
+	const struct pf_aio_req *last = io->nr ? &io->reqs[io->nr - 1] : NULL;
+	return last && last->io == pool->set->members[pf_addr_member(addr)].io &&
+	       last->off_bytes + last->len_bytes == pf_addr_block(addr) * PF_BLOCK_SIZE &&
+	       (uint8_t *)last->buf + last->len_bytes == buf;
+}
+
+static int gather(struct pf_pool *pool, struct pf_write *w, struct io_list *io, unsigned first, unsigned nr, pf_addr addr)
+{
+	const struct pf_dirty_block *b = w->blocks + first;
+	uint8_t *to = room_to_gather(pool, io, nr);
+	if (!to)
+		return -ENOMEM;
+	for (unsigned i = 0; i < nr; i++) {
+		if (w->crc)
+			pf_crc64_copy_blocks(to + (size_t)i * PF_BLOCK_SIZE, b[i].data, PF_BLOCK_SIZE, 1, w->crc + first + i);
+		else
+			memcpy(to + (size_t)i * PF_BLOCK_SIZE, b[i].data, PF_BLOCK_SIZE);
+	}
+	if (continues_last(pool, io, addr, to))
+		io->reqs[io->nr - 1].len_bytes += (size_t)nr * PF_BLOCK_SIZE;
+	else
+		add_request(pool, io, first, nr, addr, to);
+	return 0;
+}
+
+static int add_stretch(struct pf_pool *pool, struct pf_write *w, struct io_list *io, unsigned first, unsigned nr, pf_addr addr)
+{
+	const struct pf_dirty_block *b = w->blocks + first;
+	if (!is_straight(b, nr) || (nr < STRAIGHT_MIN && w->nr_pieces > 1))
+		return gather(pool, w, io, first, nr, addr);
+	if (w->crc)
+		pf_crc64_blocks(b->data, PF_BLOCK_SIZE, nr, w->crc + first);
+	add_request(pool, io, first, nr, addr, (void *)(uintptr_t)b->data);
 	return 0;
 }
 
@@ -180,7 +216,7 @@ static int build_requests(struct pf_pool *pool, struct pf_write *w, struct io_li
 		const struct pf_piece *piece = &w->pieces[i];
 		for (unsigned off = 0; off < piece->nr;) {
 			unsigned nr = piece->nr - off < PF_MAX_EXTENT_BLOCKS ? piece->nr - off : PF_MAX_EXTENT_BLOCKS;
-			int err = add_request(pool, w, io, first, nr, piece->addr + off);
+			int err = add_stretch(pool, w, io, first, nr, piece->addr + off);
 			if (err)
 				return err;
 			first += nr;
@@ -221,17 +257,14 @@ static void move_range(struct pf_write *w, unsigned i, uint64_t block, unsigned 
 
 /* Rule 9: a failed write is redone elsewhere, on the other members first. The blocks that failed are given back: the
  * allocator's cursor has moved on, and at the worst the bad spot is met once more. */
-static int redo_elsewhere(struct pf_pool *pool, struct pf_write *w, const struct pf_aio_req *req, uint64_t block)
+static int redo_stretch(struct pf_pool *pool, struct pf_write *w, uint64_t block, unsigned nr, const void *buf, int err)
 {
-	unsigned nr = (unsigned)(req->len_bytes / PF_BLOCK_SIZE);
-	int err = make_room(w, 2);
-	if (err)
-		return err;
+	if (make_room(w, 2))
+		return -ENOMEM;
 	unsigned i = find_piece(w, block);
 	struct pf_piece failed = w->pieces[i];
 	failed.addr += block - failed.start;
 	failed.nr = nr;
-	err = req->result;
 	for (unsigned try = 1; try <= TRIES; try++) {
 		struct pf_alloc_req alloc = {
 			.use = PF_USE_DATA_PRIVILEGED,
@@ -242,7 +275,7 @@ static int redo_elsewhere(struct pf_pool *pool, struct pf_write *w, const struct
 		struct pf_run run;
 		if (pf_space_alloc(pool->space, &alloc, &run))
 			continue;
-		err = pf_set_write(pool->set, run.addr, req->buf, nr);
+		err = pf_set_write(pool->set, run.addr, buf, nr);
 		if (!err) {
 			move_range(w, i, block, nr, run.addr);
 			unalloc(pool, &failed);
@@ -251,6 +284,23 @@ static int redo_elsewhere(struct pf_pool *pool, struct pf_write *w, const struct
 		pf_space_unalloc(pool->space, run);
 	}
 	return err;
+}
+
+/* A failed request may hold several pieces: each finds a place of its own. */
+static int redo_elsewhere(struct pf_pool *pool, struct pf_write *w, const struct pf_aio_req *req, unsigned first)
+{
+	unsigned nr = (unsigned)(req->len_bytes / PF_BLOCK_SIZE);
+	for (unsigned done = 0; done < nr;) {
+		uint64_t block = w->blocks[first + done].block;
+		const struct pf_piece *piece = &w->pieces[find_piece(w, block)];
+		unsigned left = (unsigned)(piece->start + piece->nr - block), len = left < nr - done ? left : nr - done;
+		const uint8_t *from = (const uint8_t *)req->buf + (size_t)done * PF_BLOCK_SIZE;
+		int err = redo_stretch(pool, w, block, len, from, req->result);
+		if (err)
+			return err;
+		done += len;
+	}
+	return 0;
 }
 
 struct pf_late_write {
@@ -313,7 +363,7 @@ static int run_requests(struct pf_pool *pool, struct pf_write *w, struct io_list
 	for (unsigned i = 0; err && i < io->nr; i++) {
 		if (!io->reqs[i].result)
 			continue;
-		int redo = redo_elsewhere(pool, w, &io->reqs[i], w->blocks[io->first[i]].block);
+		int redo = redo_elsewhere(pool, w, &io->reqs[i], io->first[i]);
 		if (redo)
 			return redo;
 	}
@@ -326,18 +376,18 @@ static int write_all(struct pf_pool *pool, struct pf_write *w)
 	struct io_list io = {
 		.reqs = calloc(max, sizeof(*io.reqs)),
 		.first = calloc(max, sizeof(*io.first)),
-		.bounce = calloc(max, sizeof(*io.bounce)),
+		.buffers = calloc(max, sizeof(*io.buffers)),
 	};
-	int err = io.reqs && io.first && io.bounce ? 0 : -ENOMEM;
+	int err = io.reqs && io.first && io.buffers ? 0 : -ENOMEM;
 	if (!err)
 		err = build_requests(pool, w, &io);
 	if (!err)
 		err = run_requests(pool, w, &io);
-	for (unsigned i = 0; i < io.nr; i++)
-		pf_bufpool_put(pool->buffers, io.bounce[i]);
+	for (unsigned i = 0; i < io.nr_buffers; i++)
+		pf_bufpool_put(pool->buffers, io.buffers[i]);
 	free(io.reqs);
 	free(io.first);
-	free(io.bounce);
+	free(io.buffers);
 	return err;
 }
 

@@ -237,7 +237,8 @@ static bool search_groups(struct search *s, const struct pass *p)
 			best = group;
 		}
 	}
-	if (best_len < p->least && m->raised == raised && bound)
+	/* a group that could not be looked at may have more */
+	if (best_len < p->least && m->raised == raised && bound && !s->load_err)
 		*bound = p->least - 1;
 best:
 	if (best_len < p->least || !load(s, best))
