@@ -88,6 +88,16 @@ mount_tests = \
 	tests/mount/versions.sh \
 	tests/mount/xattr.sh
 
+# What the first issue promises to a user, on real mounts, scaled to a tenth: 'make check-accept' only. See tests/accept/functions.sh.
+accept_tests = \
+	tests/accept/bitrot.sh \
+	tests/accept/kill.sh \
+	tests/accept/many_files.sh \
+	tests/accept/messages.sh \
+	tests/accept/programs.sh \
+	tests/accept/refill.sh \
+	tests/accept/three_members.sh
+
 # What tests share: the disk in memory, the model.
 check_LIBRARIES += tests/libtest.a
 tests_libtest_a_SOURCES = \
@@ -161,6 +171,7 @@ EXTRA_DIST += tests/images/make_golden.sh \
 EXTRA_DIST += tests/cli/functions.sh
 TESTS += $(sim_tests) $(cli_tests) $(lint_tests)
 EXTRA_DIST += $(cli_tests) $(lint_tests) $(mount_tests) tests/mount/functions.sh
+EXTRA_DIST += $(accept_tests) tests/accept/functions.sh
 
 TEST_EXTENSIONS = .sh .py
 SH_LOG_COMPILER = bash
@@ -181,7 +192,7 @@ if HAVE_CHECK
 program_tests += $(unit_tests)
 endif
 
-.PHONY: test-programs check-programs check-mount check-long check-valgrind check-asan check-tsan
+.PHONY: test-programs check-programs check-mount check-accept check-long check-valgrind check-asan check-tsan
 test-programs: $(check_LIBRARIES) $(check_PROGRAMS)
 check-programs:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)'
@@ -189,6 +200,10 @@ check-programs:
 # Real mounts: needs root and /dev/fuse.
 check-mount:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(mount_tests)'
+
+# The acceptance tests: root, /dev/fuse and room in TMPDIR.
+check-accept:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(accept_tests)'
 
 check-valgrind:
 	CK_FORK=no CK_TIMEOUT_MULTIPLIER=50 VALGRIND=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)' \
@@ -211,6 +226,7 @@ check-tsan:
 check-long:
 	POOLFS_TEST_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check
 	POOLFS_TEST_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check-mount
+	POOLFS_TEST_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check-accept
 	$(MAKE) $(AM_MAKEFLAGS) check-asan
 	$(MAKE) $(AM_MAKEFLAGS) check-tsan
 	$(MAKE) $(AM_MAKEFLAGS) check-valgrind
