@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define TRIES 3 /* of a step, before the pool gives up */
+#define TRIES 8 /* of a step, before the pool gives up: reading a map may fail for a moment as well as writing a node */
 
 uint32_t pf_commit_meta_mask(const struct pf_super *super)
 {
