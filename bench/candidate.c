@@ -155,13 +155,16 @@ int site_open(struct site *site, const char *workdir, unsigned nr_members, uint6
 	return err;
 }
 
-static int detach_members(struct site *site)
+/* @harmless: whoever still has a device cannot write to it. */
+static int detach_members(struct site *site, bool harmless)
 {
 	int err = 0;
 	for (unsigned i = 0; i < site->nr_members; i++) {
 		if (!site->devices[i][0])
 			continue;
 		int bad = loop_detach(site->devices[i]);
+		if (bad == -EBUSY && harmless)
+			bad = 0;
 		if (bad)
 			cli_message("%s: cannot be detached: %s", site->devices[i], strerror(-bad));
 		else
@@ -173,7 +176,7 @@ static int detach_members(struct site *site)
 
 bool site_close(struct site *site)
 {
-	bool good = !site->mounted && detach_members(site) == 0;
+	bool good = !site->mounted && detach_members(site, false) == 0;
 	for (unsigned i = 0; i < site->nr_members && good; i++) {
 		if (site->images[i])
 			unlink(site->images[i]);
@@ -304,16 +307,24 @@ static void settle(const struct site *site)
 	}
 }
 
+/* Another mount namespace may have a copy of the mount, which keeps the filesystem alive after ours is gone; it would write
+ * to the members of the next candidate. Read-only is a state of the filesystem, in all namespaces. */
+static bool make_harmless(const struct site *site)
+{
+	return program_run((const char *const[]){ "mount", "-o", "remount,ro", site->mount_dir, NULL }) == 0;
+}
+
 int candidate_down(struct site *site, const struct candidate *c)
 {
 	int err = 0;
+	bool harmless = site->mounted && c->peer && make_harmless(site);
 	/* umount(8) returns before the daemon has finished; its helper waits. */
 	if (site->mounted)
 		err = program_run(
 			(const char *const[]){ c->peer ? "umount" : "umount.fuse.poolfs", site->mount_dir, NULL });
 	site->mounted = err != 0;
 	if (!err)
-		err = detach_members(site);
+		err = detach_members(site, harmless);
 	settle(site);
 	return err;
 }

@@ -62,9 +62,8 @@ static int measure(struct compare *cmp, const struct site *site, struct metric_r
 	int err = workspace_open(&ws, site->mount_dir, &cmp->config);
 	if (!err)
 		err = metric_run_all(&ws, results);
-	/* What it could not remove vanishes with the filesystem. */
-	workspace_close(&ws);
-	return err;
+	/* A filesystem that cannot even remove its files has not been measured. */
+	return workspace_close(&ws) || err ? err : -EIO;
 }
 
 static int run_one(struct compare *cmp, struct site *site, unsigned round, unsigned place)

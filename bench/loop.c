@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/loop.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 /* Others may take the free number before us. */
-enum { MAX_TRIES = 20 };
+enum { MAX_TRIES = 20, WAIT_US = 50000 };
 
 static int try_attach(int control_fd, int file_fd, char name[LOOP_NAME_LEN])
 {
@@ -51,6 +52,13 @@ int loop_attach(const char *file, char name[LOOP_NAME_LEN])
 	return err;
 }
 
+/* LOOP_CLR_FD of a device that somebody still has open succeeds, and takes effect when he lets go. */
+static bool is_attached(int fd)
+{
+	struct loop_info64 info;
+	return ioctl(fd, LOOP_GET_STATUS64, &info) == 0;
+}
+
 int loop_detach(const char *name)
 {
 	int fd = open(name, O_RDONLY | O_CLOEXEC);
@@ -58,5 +66,14 @@ int loop_detach(const char *name)
 		return -errno;
 	int err = ioctl(fd, LOOP_CLR_FD) == 0 ? 0 : -errno;
 	close(fd);
-	return err;
+	for (unsigned i = 0; !err && i < MAX_TRIES; i++) {
+		fd = open(name, O_RDONLY | O_CLOEXEC);
+		bool busy = fd >= 0 && is_attached(fd);
+		if (fd >= 0)
+			close(fd);
+		if (!busy)
+			return 0;
+		usleep(WAIT_US);
+	}
+	return err ? err : -EBUSY;
 }

@@ -15,6 +15,7 @@ enum { LOOP_NAME_LEN = 32 };
 /* Attaches @file to a free device, its name in @name. -errno: -ENXIO when there are no loop devices, -EOPNOTSUPP without
  * direct I/O. */
 int loop_attach(const char *file, char name[LOOP_NAME_LEN]);
+/* -EBUSY: somebody else still has it, who may still write to the file. */
 int loop_detach(const char *name);
 
 #endif
