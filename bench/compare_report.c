@@ -112,8 +112,8 @@ static int report_text(const struct compare *cmp)
 			print_row(cmp, i, c, &s);
 		}
 	}
-	printf("%u round%s, %u member%s on %s\n", cmp->nr_rounds, cmp->nr_rounds == 1 ? "" : "s", cmp->nr_members, cmp->nr_members == 1 ? "" : "s",
-	       cmp->loops ? "loop devices with direct I/O" : "image files");
+	printf("%u round%s, %u member%s on %s\n", cmp->nr_rounds, cmp->nr_rounds == 1 ? "" : "s", cmp->nr_members,
+	       cmp->nr_members == 1 ? "" : "s", cmp->loops ? "loop devices with direct I/O" : "image files");
 	report_machine_text(&cmp->machine);
 	return 0;
 }
