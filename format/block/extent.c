@@ -72,12 +72,13 @@ void pf_extent_want(struct pf_txn *txn, uint64_t data_id, uint64_t from, uint64_
 
 int pf_extent_check(struct pf_txn *txn, struct pf_pool *pool, uint64_t data_id, uint64_t from, uint64_t to)
 {
-	uint64_t first = from > PF_MAX_EXTENT_BLOCKS ? from - PF_MAX_EXTENT_BLOCKS : 0;
-	uint64_t last = to + PF_MAX_EXTENT_BLOCKS < PF_KEY_FIELD_MAX ? to + PF_MAX_EXTENT_BLOCKS : PF_KEY_FIELD_MAX;
-	struct pf_key key = pf_key_extent(data_id, first);
+	/* what a change looks at: the extent before the range, those in it, and the one behind it that may be merged */
+	struct pf_key key = pf_key_extent(data_id, from);
 	struct pf_item item;
 	uint64_t end = 0;
-	while (pf_txn_next(txn, key, &item) && is_ours(&item, data_id) && pf_key_offset(item.key) <= last) {
+	if (from && pf_txn_prev(txn, pf_key_extent(data_id, from - 1), &item) && is_ours(&item, data_id))
+		key = item.key;
+	while (pf_txn_next(txn, key, &item) && is_ours(&item, data_id) && pf_key_offset(item.key) <= to) {
 		struct pf_extent e;
 		int err = pf_extent_unpack(item.key, item.data, item.len, &e);
 		if (err)
