@@ -169,15 +169,18 @@ int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_byte
 		err = pf_inode_get(pool, ino, &inode);
 	if (err)
 		return err;
-	pthread_rwlock_wrlock(&inode->lock);
-	err = pf_inode_is_file(inode) ? 0 : pf_inode_is_dir(inode) ? -EISDIR : -ENODEV;
-	if (!err)
-		err = pf_orphan_settle(pool, inode);
-	if (!err)
-		err = pf_xattr_drop_capability(pool, inode);
-	if (!err)
-		err = fallocate_locked(pool, inode, mode, off_bytes, len_bytes);
-	pthread_rwlock_unlock(&inode->lock);
+	bool tried = false;
+	do {
+		pthread_rwlock_wrlock(&inode->lock);
+		err = pf_inode_is_file(inode) ? 0 : pf_inode_is_dir(inode) ? -EISDIR : -ENODEV;
+		if (!err)
+			err = pf_orphan_settle(pool, inode);
+		if (!err)
+			err = pf_xattr_drop_capability(pool, inode);
+		if (!err)
+			err = fallocate_locked(pool, inode, mode, off_bytes, len_bytes);
+		pthread_rwlock_unlock(&inode->lock);
+	} while (pf_stage_gives_way(pool, err, &tried));
 	pf_inode_put(pool, inode);
 	return err;
 }

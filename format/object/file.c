@@ -237,6 +237,25 @@ static int write_staged(struct pf_pool *pool, struct pf_inode *inode, const stru
 	return 0;
 }
 
+/* Adds to *done what could be written. */
+static int write_locked(struct pf_pool *pool, struct pf_inode *inode, uint64_t off_bytes, const void *buf, size_t len_bytes,
+			unsigned flags, size_t *done)
+{
+	int err = is_regular(inode);
+	if (!err)
+		err = pf_orphan_settle(pool, inode);
+	if (!err)
+		err = pf_xattr_drop_capability(pool, inode);
+	while (!err && *done < len_bytes) {
+		size_t len = len_bytes - *done < CHUNK_BYTES ? len_bytes - *done : CHUNK_BYTES;
+		struct span s = make_span(off_bytes + *done, (const uint8_t *)buf + *done, len);
+		err = len >= DIRECT_BYTES ? write_direct(pool, inode, &s, flags) : write_staged(pool, inode, &s, flags);
+		if (!err)
+			*done += len;
+	}
+	return err;
+}
+
 int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const void *buf, size_t len_bytes,
 		 unsigned flags)
 {
@@ -252,20 +271,12 @@ int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const v
 	if (err)
 		return err;
 	size_t done = 0;
-	pthread_rwlock_wrlock(&inode->lock);
-	err = is_regular(inode);
-	if (!err)
-		err = pf_orphan_settle(pool, inode);
-	if (!err)
-		err = pf_xattr_drop_capability(pool, inode);
-	while (!err && done < len_bytes) {
-		size_t len = len_bytes - done < CHUNK_BYTES ? len_bytes - done : CHUNK_BYTES;
-		struct span s = make_span(off_bytes + done, (const uint8_t *)buf + done, len);
-		err = len >= DIRECT_BYTES ? write_direct(pool, inode, &s, flags) : write_staged(pool, inode, &s, flags);
-		if (!err)
-			done += len;
-	}
-	pthread_rwlock_unlock(&inode->lock);
+	bool tried = false;
+	do {
+		pthread_rwlock_wrlock(&inode->lock);
+		err = write_locked(pool, inode, off_bytes, buf, len_bytes, flags, &done);
+		pthread_rwlock_unlock(&inode->lock);
+	} while (pf_stage_gives_way(pool, err, &tried));
 	pf_inode_put(pool, inode);
 	return done ? (int64_t)done : err;
 }

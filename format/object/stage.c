@@ -264,3 +264,12 @@ int pf_stage_balance(struct pf_pool *pool)
 		err = drain_one(pool, inode);
 	return atomic_load(&pool->staged_blocks) > 2 * pool->staged_limit ? err : 0;
 }
+
+bool pf_stage_gives_way(struct pf_pool *pool, int err, bool *tried)
+{
+	if (err != -ENOSPC || *tried || !atomic_load(&pool->staged_blocks))
+		return false;
+	*tried = true;
+	pf_stage_drain_all(pool); /* failures are kept with the inodes */
+	return true;
+}

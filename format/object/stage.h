@@ -50,5 +50,8 @@ int pf_stage_drain_all(struct pf_pool *pool);
 /* No inode lock held: drains the oldest while more is staged than pool->staged_limit, or than a pool that gets full can bear. Where
  * that fails, memory must not grow for ever: an error once twice the limit is staged. */
 int pf_stage_balance(struct pf_pool *pool);
+/* No inode lock held: an operation ended with @err. True when it was -ENOSPC and is worth one more try: what was staged has been
+ * written out, and keeps no promises and no nodes from it any more. */
+bool pf_stage_gives_way(struct pf_pool *pool, int err, bool *tried);
 
 #endif
