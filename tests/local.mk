@@ -88,7 +88,7 @@ mount_tests = \
 	tests/mount/versions.sh \
 	tests/mount/xattr.sh
 
-# What the first issue promises to a user, on real mounts, scaled to a tenth: 'make check-accept' only. See tests/accept/functions.sh.
+# What the first issue promises to a user, on real mounts, scaled to a twentieth: 'make check-accept' only. See tests/accept/functions.sh.
 accept_tests = \
 	tests/accept/bitrot.sh \
 	tests/accept/kill.sh \

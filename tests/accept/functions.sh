@@ -3,10 +3,10 @@
 # What the acceptance tests share, beside the helpers of the mount tests: their size, loop devices and partitions, a real tree,
 # and what df says. Each of these tests is one point of what a user can expect, on real mounts, and prints what it measured.
 #
-# They are scaled to $percent of the full size: 100 with POOLFS_TEST_LONG, otherwise 10, or ACCEPT_PERCENT.
+# They are scaled to $percent of the full size: 100 with POOLFS_TEST_LONG, otherwise 5, or ACCEPT_PERCENT.
 . "$(dirname "${BASH_SOURCE[0]}")/../mount/functions.sh"
 
-percent=${ACCEPT_PERCENT:-$([ -n "${POOLFS_TEST_LONG:-}" ] && echo 100 || echo 10)}
+percent=${ACCEPT_PERCENT:-$([ -n "${POOLFS_TEST_LONG:-}" ] && echo 100 || echo 5)}
 # scaled FULL [LEAST]
 scaled() {
 	local n=$(($1 * percent / 100))

@@ -13,7 +13,7 @@ RANDOM=$seed
 cat >"$work/load.py" <<'END'
 # load DIR LOG SEED: four processes change things and note in LOG, outside of the pool, what has been synced.
 # check DIR LOG: everything in LOG is there.
-import hashlib, json, os, random, sys
+import json, os, random, sys, time
 verb, top, log_path = sys.argv[1:4]
 
 def content(key, size):
@@ -23,10 +23,13 @@ def synced(fd):
     os.fsync(fd)
 
 def is_dead():
-    try:
-        os.listdir(top)
-    except OSError as e:
-        return e.errno == 107
+    # what is under way fails a moment before the connection does
+    for _ in range(50):
+        try:
+            os.listdir(top)
+        except OSError as e:
+            return e.errno in (103, 107)
+        time.sleep(0.1)
     return False
 
 def load(worker, seed):

@@ -125,7 +125,7 @@ try() {
 	remount
 	step "$options: cold list" python3 "$work/files.py" tree "$mnt" "$files" 1
 	step "$options: read" python3 "$work/files.py" check "$mnt" "$files" 1
-	remount
+	remount # cold for lookups too
 	step "$options: cold read" python3 "$work/files.py" check "$mnt" "$files" 1
 	step "$options: remove" python3 "$work/files.py" remove "$mnt" "$files" 1
 	wait_for_free "$fresh"

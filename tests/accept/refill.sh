@@ -5,7 +5,7 @@
 . "$(dirname "$0")/functions.sh"
 
 sizes=("$(scaled 480)" "$(scaled 320)" "$(scaled 220)")
-[ "$percent" -ge 10 ] || sizes=(48 32 22)
+[ "$percent" -ge 10 ] || sizes=(48 32 22) # as small as it goes
 need_room $((sizes[0] + sizes[1] + sizes[2] + 64))
 rounds=20
 
