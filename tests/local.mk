@@ -215,12 +215,23 @@ sub_check = \
 	rm -rf check-src && $(MAKE) $(AM_MAKEFLAGS) distdir distdir=check-src && \
 	mkdir -p "$$dir" && cd "$$dir" && \
 	../check-src/configure -q $$flags CC='$(CC)' CFLAGS='-g -O1' && \
-	$(MAKE) $(AM_MAKEFLAGS) check-programs
+	$(MAKE) $(AM_MAKEFLAGS) check
+
+# Those with threads; the others only get slow under ThreadSanitizer.
+thread_tests = \
+	tests/sim/test_parallel \
+	tests/unit/test_aio \
+	tests/unit/test_attack_engine \
+	tests/unit/test_posix_space \
+	tests/unit/test_scrub \
+	tests/unit/test_simdisk \
+	tests/unit/test_space_parallel \
+	tests/unit/test_tree_txg
 
 check-asan:
-	dir=check-asan.dir; flags='--enable-asan --enable-ubsan'; $(sub_check)
+	dir=check-asan.dir; flags='--enable-asan --enable-ubsan'; $(sub_check) TESTS='$(program_tests)'
 check-tsan:
-	dir=check-tsan.dir; flags='--enable-tsan'; $(sub_check)
+	dir=check-tsan.dir; flags='--enable-tsan'; $(sub_check) TESTS='$(thread_tests)'
 
 # Everything, the random tests with many more seeds: an hour and more.
 check-long:
