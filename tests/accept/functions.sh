@@ -102,7 +102,7 @@ pool_scrub() {
 
 # df_bytes DIR: free and available bytes, as df has them
 df_bytes() {
-	stat -f -c '%f %a %S' "$1" | awk '{ print $1 * $3, $2 * $3 }'
+	stat -f -c '%f %a %S' "$1" | awk '{ printf "%.0f %.0f\n", $1 * $3, $2 * $3 }'
 }
 # wait_for_free WANTED: what was deleted is returned in the background, within a minute at most.
 wait_for_free() {
