@@ -7,7 +7,6 @@
 sizes=("$(scaled 480)" "$(scaled 320)" "$(scaled 220)")
 [ "$percent" -ge 10 ] || sizes=(48 32 22) # as small as it goes
 need_room $((sizes[0] + sizes[1] + sizes[2] + 64))
-rounds=20
 
 # fill HOW DIR: writes until there is no room left; prints the bytes that are surely in the pool.
 cat >"$work/fill.py" <<'END'
@@ -69,8 +68,9 @@ except OSError as e:
 print(done)
 END
 
+# try VERSION PLACEMENT ROUNDS
 try() {
-	local what="version $1, $2" fresh avail written round how left
+	local what="version $1, $2" rounds=$3 fresh avail written round how left
 	mkfs_options=(--format-version "$1" --placement "$2")
 	make_pool "${sizes[0]}M" "${sizes[1]}M" "${sizes[2]}M"
 	pool_mount
@@ -128,7 +128,7 @@ try() {
 	pool_check
 }
 
-try 4 file
-try 5 file
-try 5 stripe
+try 5 file 20
+try 4 file "$(scaled 20 8)"
+try 5 stripe "$(scaled 20 8)"
 finish
