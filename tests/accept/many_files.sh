@@ -4,7 +4,7 @@
 # entries. The daemon's memory stays within cache= and a constant, by default and with cache=64M.
 . "$(dirname "$0")/functions.sh"
 
-# What the daemon takes beside its cache, at most: staged writes, buffers, threads, io_uring. mount.poolfs(8) states it.
+# What the daemon takes beside its cache, at most, as mount.poolfs(8) says: buffers, inodes that the kernel knows, threads, io_uring.
 constant_kib=$((128 * 1024))
 files=$(scaled 100000) entries=$(scaled 200000)
 need_room "$(scaled 4600 700)"
