@@ -206,7 +206,7 @@ check-accept:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(accept_tests)'
 
 check-valgrind:
-	CK_FORK=no CK_TIMEOUT_MULTIPLIER=50 VALGRIND=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)' \
+	CK_FORK=no CK_TIMEOUT_MULTIPLIER=50 VALGRIND=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(unit_tests)' \
 		LOG_COMPILER='valgrind -q --error-exitcode=99 --leak-check=full'
 
 # A build of its own under another set of flags, from a copy of the sources as they would be released: so that it works
