@@ -383,7 +383,7 @@ START_TEST(orphan_invalid)
 {
 	struct pf_key key = pf_key_make(PF_CLASS_INODE, 0, PF_TYPE_ORPHAN_RANGE, 3);
 	struct pf_orphan_range range = { .data_id = in.big, .ino = 0, .from_block = 0, .to_block = 100 };
-	struct pf_disk_orphan_range disk;
+	struct pf_disk_orphan_range disk = { 0 };
 	begin();
 	if (_i == 0) { /* would take away the data of a file */
 		pf_orphan_range_pack(&range, &disk);
