@@ -45,7 +45,9 @@ loop_device() {
 loop_partition() {
 	loop_device $(($1 + 2))
 	printf 'label: gpt\nstart=2048, size=%d\n' $(($1 * 2048)) | sfdisk -q "$device" 2>/dev/null || die "sfdisk"
-	[ -b "${device}p1" ] || partx -a "$device" || skip "no partitions of loop devices here"
+	# partitions that an earlier owner of the loop device left have the wrong size
+	partx -d "$device" 2>/dev/null
+	partx -a "$device" || skip "no partitions of loop devices here"
 	partitioned+=("$device")
 	device=${device}p1
 	[ -b "$device" ] || skip "no partitions of loop devices here"

@@ -52,6 +52,7 @@ if command -v partx >/dev/null && command -v sgdisk >/dev/null; then
 	sgdisk -n 1:2048:+48M -n 2:0:0 parts.img >/dev/null
 	attach parts.img
 	whole=$loop
+	partx -d "$whole" 2>/dev/null
 	if partx -a "$whole" 2>/dev/null && [ -b "${whole}p1" ]; then
 		refuses 1 "${whole}p1 is a partition of $whole" "$MKFS" -f "$whole" "${whole}p1"
 		refuses 1 "$whole: contains a partition table \\(gpt\\)" "$MKFS" "$whole"
