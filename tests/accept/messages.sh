@@ -8,6 +8,10 @@ if [ -z "${POOLFS_IN_NAMESPACE:-}" ] && [ "$(id -u)" = 0 ]; then
 fi
 . "$(dirname "$0")/functions.sh"
 need losetup sfdisk partx mkfs.ext4 sha256sum
+# Pools that others have mounted are not to live on in this namespace: their daemons would not end before it.
+awk '$0 ~ / fuse.poolfs / { print $5 }' /proc/self/mountinfo | tac | while read -r dir; do
+	umount -i -l "$dir"
+done
 POKE=${POKE:-$builddir/tests/cli/poke}
 [ -x "$POKE" ] || skip "$POKE is not built"
 
