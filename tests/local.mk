@@ -28,6 +28,7 @@ unit_tests = \
 	tests/unit/test_space \
 	tests/unit/test_space_disk \
 	tests/unit/test_space_model \
+	tests/unit/test_space_nomem \
 	tests/unit/test_space_parallel \
 	tests/unit/test_space_share \
 	tests/unit/test_stats \
@@ -152,6 +153,7 @@ AM_CPPFLAGS += -I$(top_srcdir)/tests $(CHECK_CFLAGS)
 
 tests_unit_test_stats_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/bench -I$(top_srcdir)/tools
 tests_unit_test_stats_LDADD = bench/libbench.a tools/libtools.a $(LDADD) $(UUID_LIBS)
+tests_unit_test_space_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
 tests_unit_test_tools_LDADD = tools/libtools.a $(LDADD) $(BLKID_LIBS) $(UUID_LIBS)
 
 if HAVE_CHECK

@@ -187,10 +187,10 @@ void pf_space_add_nodes(struct pf_space *space, unsigned member, uint64_t nr);
 void pf_space_sub_nodes(struct pf_space *space, unsigned member, uint64_t nr);
 
 /* -- txg.c -- */
+int pf_run_chunks_prepare(struct pf_space *space); /* for the first runs of all lists, and more; -ENOMEM */
 void pf_run_list_clear(struct pf_space *space, struct pf_run_list *list);
 void pf_run_list_move(struct pf_run_list *to, struct pf_run_list *from); /* O(1) */
-/* A sorted copy; the caller frees it. Errors: -ENOMEM. */
-int pf_run_list_sorted(const struct pf_run_list *list, struct pf_run **out);
+int pf_run_list_sorted(const struct pf_run_list *list, struct pf_run **out); /* a copy to be freed; -ENOMEM */
 
 /* -- epoch.c: with the lock held; the latter two drop it between many runs -- */
 void pf_epoch_freeze(struct pf_space_member *m);

@@ -96,6 +96,8 @@ int pf_space_open(struct pf_set *set, bool rebuild, struct pf_space **out, struc
 	struct pf_space *space = NULL;
 	int err = new_space(set, &space);
 	if (!err)
+		err = pf_run_chunks_prepare(space);
+	if (!err)
 		err = pf_table_read_all(space, !rebuild, diag);
 	if (err) {
 		pf_space_close(space);

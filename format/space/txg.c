@@ -8,18 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPARE_CHUNKS = 16 };
+enum { SPARE_CHUNKS = 16, LISTS = 3 /* of a member that grow: open.alloc, open.freed, frozen.alloc */ };
 
-static void refill(struct pf_space *space)
+/* However little is on it, each list takes a chunk. */
+static unsigned wanted_chunks(const struct pf_space *space)
 {
-	while (space->nr_spare < SPARE_CHUNKS) {
+	return SPARE_CHUNKS + LISTS * space->nr;
+}
+
+int pf_run_chunks_prepare(struct pf_space *space)
+{
+	while (space->nr_spare < wanted_chunks(space)) {
 		struct pf_run_chunk *chunk = malloc(sizeof(*chunk));
 		if (!chunk)
-			return; /* the next call tries again, 4,000 runs before it matters */
+			return -ENOMEM;
 		chunk->next = space->spare;
 		space->spare = chunk;
 		space->nr_spare++;
 	}
+	return 0;
 }
 
 static bool list_add(struct pf_space *space, struct pf_run_list *list, struct pf_run run)
@@ -34,7 +41,7 @@ static bool list_add(struct pf_space *space, struct pf_run_list *list, struct pf
 		}
 	}
 	if (!chunk || chunk->nr == sizeof(chunk->runs) / sizeof(chunk->runs[0])) {
-		refill(space);
+		pf_run_chunks_prepare(space); /* no memory: the next call tries again, 4,000 runs before it matters */
 		chunk = space->spare;
 		if (!chunk)
 			return false;
@@ -56,7 +63,7 @@ void pf_run_list_clear(struct pf_space *space, struct pf_run_list *list)
 	while (list->first) {
 		struct pf_run_chunk *chunk = list->first;
 		list->first = chunk->next;
-		if (space && space->nr_spare < SPARE_CHUNKS) {
+		if (space && space->nr_spare < wanted_chunks(space)) {
 			chunk->next = space->spare;
 			space->spare = chunk;
 			space->nr_spare++;
@@ -156,7 +163,7 @@ out:
 void pf_space_freeze(struct pf_space *space)
 {
 	pthread_mutex_lock(&space->lock);
-	refill(space);
+	pf_run_chunks_prepare(space);
 	pf_group_retry_all(space); /* whoever waits for room by a checkpoint gets that of maps readable again */
 	for (unsigned i = 0; i < space->nr; i++) {
 		struct pf_space_member *m = &space->members[i];
