@@ -130,6 +130,8 @@ static int start(struct daemon *d)
 	d->fs.se = d->session.se;
 	err = seeker_start(&d->fs);
 	if (!err)
+		err = notices_start(&d->fs);
+	if (!err)
 		err = transport_start(d->session.se, nr_threads(d->opt), ops_raw, &d->fs, &d->transport);
 	if (err) {
 		say("cannot start the threads that serve requests: %s", strerror(-err));
@@ -180,8 +182,10 @@ static int stop(struct daemon *d, int code)
 {
 	session_unmount(&d->session, d->transport && !transport_ended(d->transport));
 	seeker_stop(&d->fs);
+	notices_stop(&d->fs);
 	transport_stop(d->transport);
 	seeker_free(&d->fs);
+	notices_free(&d->fs);
 	transport_free(d->transport);
 	session_free(&d->session);
 	int err = pf_pool_close(d->fs.pool);

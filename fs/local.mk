@@ -21,6 +21,7 @@ mount_poolfs_SOURCES = \
 	fs/find.c fs/find.h \
 	fs/fuse_api.h \
 	fs/main.c \
+	fs/notices.c fs/notices.h \
 	fs/ops.c fs/ops.h \
 	fs/ops_attr.c \
 	fs/ops_control.c \

@@ -9,12 +9,13 @@
  *       changes nothing but what the kernel asks for.
  *   I3  No handler allocates for data: it has the worker's scratch (transport.h).
  *
- * Uses: transport, object/posix (poolfs.h).
+ * Uses: transport, notices, object/posix (poolfs.h).
  */
 #ifndef FS_OPS_H
 #define FS_OPS_H
 
 #include "fuse_api.h"
+#include "notices.h"
 #include "poolfs.h"
 
 #include <pthread.h>
@@ -28,6 +29,7 @@ struct fs {
 	struct pf_pool *pool;
 	struct fuse_session *se;
 	struct seeker *seeker;
+	struct notices *notices;
 	unsigned max_background;
 	bool no_open, no_opendir; /* the kernel does without these requests once we refuse the first one */
 	uint64_t start_time;      /* of this process, for POOLFS_IOC_INFO */

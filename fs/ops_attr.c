@@ -10,8 +10,10 @@ void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct pf_attr attr;
 	struct stat st;
-	(void)fi;
-	int err = pf_getattr(pool_of(req), ino, &attr);
+	/* with a handle, the kernel asks on behalf of a write(2) (notices.h) */
+	int err = fi ? notices_take_failure(fuse_req_userdata(req), ino) : 0;
+	if (!err)
+		err = pf_getattr(pool_of(req), ino, &attr);
 	if (err) {
 		reply_code(req, err);
 		return;

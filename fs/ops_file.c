@@ -81,7 +81,8 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_
 {
 	const struct fuse_in_header *in = transport_request();
 	const struct fuse_write_in *arg = (const void *)(in + 1);
-	struct pf_pool *pool = pool_of(req);
+	struct fs *fs = fuse_req_userdata(req);
+	struct pf_pool *pool = fs->pool;
 	unsigned flags = 0;
 	(void)fi;
 	if (arg->write_flags & FUSE_WRITE_CACHE)
@@ -92,6 +93,10 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_
 	int64_t n = write_all(pool, ino, (uint64_t)off, buf, size, flags);
 	if (n >= 0 && kill)
 		forget_mode(req, ino);
+	if (flags & PF_WRITE_KEEP_TIMES && n < 0)
+		notices_failure(fs, ino, -pf_errno((int)n));
+	else if (flags & PF_WRITE_KEEP_TIMES)
+		notices_blocks(fs, ino);
 	if (n < 0)
 		reply_code(req, (int)n);
 	else
@@ -103,7 +108,9 @@ void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_inf
 {
 	(void)datasync;
 	(void)fi;
-	reply_code(req, pf_fsync(pool_of(req), ino));
+	int err = pf_fsync(pool_of(req), ino);
+	notices_sync(fuse_req_userdata(req), ino);
+	reply_code(req, err);
 }
 
 void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)

@@ -110,6 +110,7 @@ for engine in psync libaio; do
 			blockalign=4k
 			verify=crc32c
 			verify_fatal=1
+			verify_state_save=0
 			randseed=$RANDOM
 			[job]
 			rw=randwrite
@@ -122,9 +123,9 @@ for engine in psync libaio; do
 done
 # appending and overwriting threads, each in a file of its own
 run "fio mixed" fio --name=mixed --directory="$mnt" --size="$(scaled 100 8)m" --numjobs=4 --rw=randrw --rwmixread=30 --bs=8k --verify=crc32c \
-	--verify_fatal=1 --group_reporting --ioengine=psync
+	--verify_fatal=1 --verify_state_save=0 --group_reporting --ioengine=psync
 # mapped memory
-run "fio mmap" fio --name=mapped --directory="$mnt" --size="$(scaled 100 8)m" --rw=randwrite --bs=4k --ioengine=mmap --verify=crc32c --verify_fatal=1
+run "fio mmap" fio --name=mapped --directory="$mnt" --size="$(scaled 100 8)m" --rw=randwrite --bs=4k --ioengine=mmap --verify=crc32c --verify_fatal=1 --verify_state_save=0
 cold
 for job in "$work"/fio-*; do
 	run "fio cold verify ${job##*/}" fio --verify_only "$job"

@@ -46,6 +46,59 @@ if silent:
 END
 cp "$mnt/big" "$mnt/copy" 2>/dev/null && fail "cp onto a full pool succeeded"
 
+# -- a writer that neither syncs nor closes hears of it too, and soon: not after it has written many times what there is
+python3 - "$mnt" <<'END' || fail "see above"
+import errno, os, sys, time
+os.chdir(sys.argv[1])
+def fill(fd):
+    written, end = 0, time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            written += os.write(fd, bytes(1 << 20))
+        except OSError as e:
+            return e.errno, written
+    return 0, written
+fd = os.open('endless', os.O_CREAT | os.O_RDWR)
+error, written = fill(fd)
+if error != errno.ENOSPC or written > 4 << 30:
+    sys.exit(f'an endless writer got error {error} after {written} bytes')
+os.ftruncate(fd, 0)
+os.unlink('big')
+# room was made: what failed before is no reason any more
+time.sleep(0.5)
+os.write(fd, bytes(1 << 20))
+try:
+    os.fsync(fd)
+except OSError:
+    pass # of the pages that failed before
+os.pwrite(fd, bytes(1 << 20), 0)
+os.fsync(fd)
+os.close(fd)
+os.unlink('endless')
+END
+
+# -- the blocks of an open file: at once with the first fsync, and soon while it grows
+python3 - "$mnt" <<'END' || fail "see above"
+import os, sys, time
+os.chdir(sys.argv[1])
+fd = os.open('growing', os.O_CREAT | os.O_RDWR)
+os.write(fd, bytes(1 << 20))
+os.fstat(fd)
+os.fsync(fd)
+if os.fstat(fd).st_blocks != 2048:
+    sys.exit(f'{os.fstat(fd).st_blocks} blocks after the first fsync of an open file')
+os.write(fd, bytes(1 << 20))
+os.fsync(fd)
+end = time.monotonic() + 10
+while os.fstat(fd).st_blocks != 4096:
+    if time.monotonic() > end:
+        sys.exit(f'{os.fstat(fd).st_blocks} blocks long after an fsync of an open file')
+    time.sleep(0.1)
+os.close(fd)
+os.unlink('growing')
+END
+dd if=/dev/urandom of="$mnt/big" bs=1M oflag=direct status=none 2>/dev/null
+
 # -- a full pool can be read, overwritten and emptied
 sum=$(sha256sum <"$mnt/big")
 printf overwritten | dd of="$mnt/big" bs=4096 seek=3 conv=notrunc,fsync status=none || fail "overwriting on a full pool"
