@@ -12,6 +12,8 @@ unit_tests = \
 	tests/unit/test_check_names \
 	tests/unit/test_check_repair \
 	tests/unit/test_check_tree \
+	tests/unit/test_creation \
+	tests/unit/test_complete \
 	tests/unit/test_geometry \
 	tests/unit/test_io \
 	tests/unit/test_node \
@@ -153,6 +155,7 @@ AM_CPPFLAGS += -I$(top_srcdir)/tests $(CHECK_CFLAGS)
 
 tests_unit_test_stats_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/bench -I$(top_srcdir)/tools
 tests_unit_test_stats_LDADD = bench/libbench.a tools/libtools.a $(LDADD) $(UUID_LIBS)
+tests_unit_test_creation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock
 tests_unit_test_space_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
 tests_unit_test_tools_LDADD = tools/libtools.a $(LDADD) $(BLKID_LIBS) $(UUID_LIBS)
 

@@ -55,6 +55,7 @@ static void enter_creation(struct pf_txn *txn, struct pf_pool *pool, struct crea
 	pool->counters.nr_inodes++;
 	if (!c->name) {
 		pf_txn_put(txn, pf_key_orphan_inode(inode->ino), "", 0);
+		pf_inode_born(inode);
 		return;
 	}
 	pf_op_half(pool, txn);
@@ -62,6 +63,7 @@ static void enter_creation(struct pf_txn *txn, struct pf_pool *pool, struct crea
 	c->dir->item.next_cookie++;
 	pf_dir_changed(c->dir, 1, S_ISDIR(inode->item.mode) ? 1 : 0, inode->item.btime);
 	pf_inode_store(txn, c->dir);
+	pf_inode_born(inode);
 }
 
 /* names_lock and the directory's lock are held. */

@@ -129,7 +129,7 @@ static int get_cached(struct pf_icache *c, uint64_t ino, struct pf_inode **out)
 	*out = hash_find(c, ino);
 	if (!*out)
 		return 0;
-	if ((*out)->dead)
+	if ((*out)->dead || atomic_load(&(*out)->unborn))
 		return -ESTALE;
 	lru_remove(c, *out);
 	(*out)->pins++;
@@ -182,6 +182,7 @@ int pf_inode_new(struct pf_pool *pool, uint64_t ino, const struct pf_inode_item 
 	struct pf_inode *inode = inode_alloc(ino, item);
 	if (!inode)
 		return -ENOMEM;
+	atomic_store(&inode->unborn, true);
 	pthread_mutex_lock(&c->lock);
 	inode->hash_next = *bucket(c, ino);
 	*bucket(c, ino) = inode;
@@ -190,11 +191,17 @@ int pf_inode_new(struct pf_pool *pool, uint64_t ino, const struct pf_inode_item 
 	return 0;
 }
 
+void pf_inode_born(struct pf_inode *inode)
+{
+	atomic_store(&inode->unborn, false);
+}
+
 void pf_inode_abort(struct pf_pool *pool, struct pf_inode *inode)
 {
 	if (!inode)
 		return;
 	pthread_mutex_lock(&pool->icache->lock);
+	assert(atomic_load(&inode->unborn) && inode->pins == 1);
 	hash_remove(pool->icache, inode);
 	pf_refs_drop(&pool->icache->refs, inode->ino, UINT64_MAX);
 	pthread_mutex_unlock(&pool->icache->lock);
@@ -290,7 +297,7 @@ void pf_forget(struct pf_pool *pool, uint64_t ino, uint64_t nr)
 	pthread_mutex_lock(&c->lock);
 	if (!pf_refs_drop(&c->refs, ino, nr)) {
 		orphan = hash_find(c, ino);
-		if (orphan && orphan->orphan && !orphan->dead)
+		if (orphan && orphan->orphan && !orphan->dead && !atomic_load(&orphan->unborn))
 			orphan->pins++;
 		else
 			orphan = NULL;

@@ -12,6 +12,8 @@
  *       is the size that belongs to the data in the tree.
  *   I4  An orphan (nlink 0) is deleted when its last pin and its last reference are gone; 'dead' is then set under the cache
  *       lock, and nobody can get it any more.
+ *   I5  Nobody but its creator can get an inode that is not in the tree yet ('unborn'), even by a number that was guessed (a file
+ *       handle from before a crash): its creation may still fail.
  *
  * Locks: inode->lock guards item and everything staged. Cache lock inside. See block/engine.h I1 for the order.
  * Uses: block, ondisk/item.
@@ -46,6 +48,7 @@ struct pf_inode {
 	struct pf_inode *hash_next, *lru_prev, *lru_next;
 	unsigned pins;
 	bool orphan, dead, in_lru;
+	atomic_bool unborn; /* cleared under the exclusive tree lock */
 };
 
 int pf_icache_create(struct pf_icache **out);
@@ -53,8 +56,10 @@ void pf_icache_destroy(struct pf_icache *cache); /* drops everything, staged blo
 
 /* Finds or loads; pinned until pf_inode_put(). -ESTALE: no such inode. -EIO, damage codes, -ENOMEM. */
 int pf_inode_get(struct pf_pool *pool, uint64_t ino, struct pf_inode **out);
-/* A struct for an inode about to be created, pinned; pf_inode_abort() when its creation failed. */
+/* A struct for an inode about to be created, pinned. Then pf_inode_born() when all of it has entered the tree, before that lock is
+ * released; or pf_inode_abort() when its creation failed. */
 int pf_inode_new(struct pf_pool *pool, uint64_t ino, const struct pf_inode_item *item, struct pf_inode **out);
+void pf_inode_born(struct pf_inode *inode);
 void pf_inode_abort(struct pf_pool *pool, struct pf_inode *inode);
 void pf_inode_pin(struct pf_pool *pool, struct pf_inode *inode);
 /* NULL is ignored. May delete an orphan: no inode lock held, names_lock may be. */
