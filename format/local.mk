@@ -31,11 +31,15 @@ libpoolfs_a_SOURCES = \
 	format/member/assemble.c \
 	format/member/assemble.h \
 	format/member/assemble_text.c \
+	format/member/complete.c \
+	format/member/complete.h \
 	format/member/io.h \
 	format/member/io_file.c \
 	format/member/io_file.h \
 	format/member/io_open.c \
 	format/member/io_open.h \
+	format/member/same.c \
+	format/member/same.h \
 	format/member/scan.c \
 	format/member/scan.h \
 	format/member/set.c \

@@ -96,9 +96,9 @@ static const char *overlap(const struct target *a, const struct target *b)
 	}
 	if (a->st.st_dev == b->st.st_dev && a->st.st_ino == b->st.st_ino)
 		return "is the same file as";
-	if (probe_loop_backing(&a->st, &dev, &ino) && dev == b->st.st_dev && ino == b->st.st_ino)
+	if (pf_loop_backing(&a->st, &dev, &ino) && dev == b->st.st_dev && ino == b->st.st_ino)
 		return "is the loop device of";
-	if (probe_loop_backing(&b->st, &dev, &ino) && dev == a->st.st_dev && ino == a->st.st_ino)
+	if (pf_loop_backing(&b->st, &dev, &ino) && dev == a->st.st_dev && ino == a->st.st_ino)
 		return "is the file behind";
 	return NULL;
 }

@@ -240,23 +240,6 @@ static bool find_holder(dev_t rdev, char text[PROBE_TEXT])
 	return found;
 }
 
-bool probe_loop_backing(const struct stat *st, dev_t *dev, ino_t *ino)
-{
-	char path[64], backing[4096];
-	struct stat file;
-	if (!S_ISBLK(st->st_mode))
-		return false;
-	dev_t whole = probe_whole_disk(st->st_rdev);
-	if (major(whole) != LOOP_MAJOR)
-		return false;
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/loop/backing_file", major(whole), minor(whole));
-	if (!read_line(path, backing, sizeof(backing)) || stat(backing, &file) != 0)
-		return false;
-	*dev = file.st_dev;
-	*ino = file.st_ino;
-	return true;
-}
-
 /* A file behind a loop device: writing to both at once mixes two caches, and no lock would tell. */
 static bool find_loop(const struct stat *st, char text[PROBE_TEXT])
 {

@@ -29,8 +29,6 @@ bool probe_user(const struct stat *st, char text[PROBE_TEXT]);
 /* Removes every signature that probe_signatures() finds, backups of partition tables included. 0 or a negative errno. */
 int probe_wipe(const char *path);
 
-/* A loop device's backing file: true, with its device and inode number. */
-bool probe_loop_backing(const struct stat *st, dev_t *dev, ino_t *ino);
 /* The whole disk that a partition belongs to; the device itself when it is no partition. */
 dev_t probe_whole_disk(dev_t rdev);
 /* False when the device begins at a place that is not a multiple of 4 KiB on its disk. */

@@ -2,11 +2,11 @@
 #include "member/set.h"
 
 #include "member/assemble.h"
+#include "member/same.h"
 #include "member/super_ring.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* -- opening -------------------------------------------------------------------------------------------------------- */
 static void close_ios(struct pf_io **ios, unsigned nr)
@@ -69,26 +69,6 @@ int pf_set_open_ios(struct pf_io **ios, unsigned nr, unsigned flags, const struc
 	return 0;
 }
 
-/* Two names of one file would end in a lock that we hold ourselves; say what it is instead. */
-static int check_twice(const char *const *paths, unsigned nr, struct pf_diag *diag)
-{
-	struct stat st[PF_MAX_MEMBERS];
-	for (unsigned i = 0; i < nr; i++) {
-		if (stat(paths[i], &st[i]) < 0)
-			return 0; /* opening it will tell */
-		for (unsigned k = 0; k < i; k++) {
-			bool same = S_ISBLK(st[i].st_mode) && S_ISBLK(st[k].st_mode)
-					    ? st[i].st_rdev == st[k].st_rdev
-					    : st[i].st_dev == st[k].st_dev && st[i].st_ino == st[k].st_ino;
-			if (same)
-				return pf_diag_set(diag, -PF_EMEMBER_TWICE,
-						   "%s and %s are the same %s; name each member once", paths[k],
-						   paths[i], S_ISBLK(st[i].st_mode) ? "device" : "file");
-		}
-	}
-	return 0;
-}
-
 int pf_set_open(const char *const *paths, unsigned nr_paths, unsigned flags, unsigned wait_ms, const struct pf_env *env,
 		struct pf_set **out, struct pf_diag *diag)
 {
@@ -98,7 +78,7 @@ int pf_set_open(const char *const *paths, unsigned nr_paths, unsigned flags, uns
 	*out = NULL;
 	int err = check_number(nr_paths, diag);
 	if (!err)
-		err = check_twice(paths, nr_paths, diag);
+		err = pf_same_check(paths, nr_paths, diag);
 	unsigned nr = 0;
 	while (!err && nr < nr_paths) {
 		err = pf_io_open(paths[nr], io_flags, wait_ms, env, &ios[nr], diag);

@@ -34,6 +34,13 @@ for spec in "$all" "$work/2.img" "${loops[0]}:$work/2.img" "pool=$label" "poolfs
 	END
 	pool_umount
 done
+# the file behind a device is no second member, and no question: the device is taken
+exits 32 "${loops[0]} and $work/behind/disk0 are the same file or device" "$MOUNT" "${loops[0]}:$work/behind/disk0:${loops[1]}" "$mnt"
+mkdir "$work/behind/1" && mv "$work/behind/disk1" "$work/behind/1"
+spec=$work/2.img
+pool_mount "search=$work/behind"
+[[ $("$POOLFS" status "$mnt") == *"${loops[0]}"* ]] || fail "the file behind ${loops[0]} was taken: $("$POOLFS" status "$mnt")"
+pool_umount
 exits 32 "no pool with the label or UUID '$label-none'" "$MOUNT" "pool=$label-none" "$mnt"
 
 # a second pool of the same label: both are named, none is mounted
