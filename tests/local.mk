@@ -19,6 +19,7 @@ unit_tests = \
 	tests/unit/test_node \
 	tests/unit/test_posix_attr \
 	tests/unit/test_posix_big \
+	tests/unit/test_posix_drain \
 	tests/unit/test_posix_faults \
 	tests/unit/test_posix_file \
 	tests/unit/test_posix_names \
@@ -156,6 +157,7 @@ AM_CPPFLAGS += -I$(top_srcdir)/tests $(CHECK_CFLAGS)
 tests_unit_test_stats_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/bench -I$(top_srcdir)/tools
 tests_unit_test_stats_LDADD = bench/libbench.a tools/libtools.a $(LDADD) $(UUID_LIBS)
 tests_unit_test_creation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock
+tests_unit_test_posix_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock -Wl,--wrap=pf_inode_put
 tests_unit_test_space_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
 tests_unit_test_tools_LDADD = tools/libtools.a $(LDADD) $(BLKID_LIBS) $(UUID_LIBS)
 

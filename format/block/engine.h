@@ -60,6 +60,8 @@ struct pf_pool {
 	struct pf_inode *staged_first, *staged_last; /* inodes with staged blocks, oldest first */
 	atomic_uint_fast64_t staged_blocks;
 	uint64_t staged_limit; /* blocks; beyond it the oldest are written out */
+	atomic_uint_fast64_t drain_failures; /* so far, and the error of the latest */
+	atomic_int drain_error;
 
 	struct pf_commit *commit;
 	/* Installed by commit/: completes a checkpoint (and some reaping first), so that freed space comes back. No tree lock held. */

@@ -405,8 +405,6 @@ int pf_block_write(struct pf_pool *pool, struct pf_write *w)
 		err = place_all(pool, w);
 	if (!err)
 		err = write_all(pool, w);
-	/* what stayed in place, or was not reached, was promised for nothing */
-	pf_space_unreserve(pool->space, w->nr_blocks - w->nr_from_promise);
 	if (err) {
 		pf_block_end(pool, w, false);
 		return err;
@@ -454,10 +452,27 @@ int64_t pf_block_map(struct pf_txn *txn, struct pf_pool *pool, struct pf_write *
 	return change;
 }
 
+/* A write in place that had to be redone elsewhere has blocks that were not promised. */
+static void give_back(struct pf_pool *pool, struct pf_write *w)
+{
+	unsigned promised = w->nr_from_promise;
+	for (unsigned i = 0; i < w->nr_pieces; i++) {
+		const struct pf_piece *p = &w->pieces[i];
+		unsigned nr = p->in_place ? 0 : p->nr < promised ? p->nr : promised;
+		if (nr)
+			pf_space_unalloc_promised(pool->space, (struct pf_run){ p->addr, nr });
+		if (!p->in_place && nr < p->nr)
+			pf_space_unalloc(pool->space, (struct pf_run){ p->addr + nr, p->nr - nr });
+		promised -= nr;
+	}
+}
+
 void pf_block_end(struct pf_pool *pool, struct pf_write *w, bool mapped)
 {
-	for (unsigned i = 0; !mapped && i < w->nr_pieces; i++)
-		unalloc(pool, &w->pieces[i]);
+	if (mapped)
+		pf_space_unreserve(pool->space, w->nr_blocks - w->nr_from_promise); /* what stayed in place */
+	else
+		give_back(pool, w);
 	free(w->pieces);
 	free(w->crc);
 	w->pieces = NULL;

@@ -10,6 +10,7 @@
  *       ('in place': nothing is live there).
  *   I2  A failed write is redone elsewhere (rule 9), on another member if there is one, before the caller hears of it.
  *   I3  Between write and map or abandon the new blocks belong to nobody but the struct pf_write.
+ *   I4  What fails keeps the whole promise it was made from: nobody else gets those blocks before it is tried again.
  *
  * Locks: the caller holds the inode lock exclusively.
  * Uses: block/extent.
@@ -40,8 +41,8 @@ struct pf_write {
 	unsigned nr_from_promise; /* blocks allocated from the promise */
 };
 
-/* Writes w->blocks. nr_blocks have been promised by pf_space_reserve(): the promise is used up when it returns, also when it
- * fails. Errors: -ENOSPC, -EIO, -ENOMEM, damage codes; nothing is left allocated then. */
+/* Writes w->blocks. nr_blocks have been promised by pf_space_reserve(): pf_block_end() settles that. Errors: -ENOSPC, -EIO, -ENOMEM,
+ * damage codes; nothing is left allocated then, the promise is the caller's again, and there is nothing to end. */
 int pf_block_write(struct pf_pool *pool, struct pf_write *w);
 
 /* Announces the change of the tree. */
@@ -51,7 +52,8 @@ int pf_block_check(struct pf_txn *txn, struct pf_pool *pool, const struct pf_wri
 /* Maps what was written in place of what was there. Returns the change in the number of mapped blocks. */
 int64_t pf_block_map(struct pf_txn *txn, struct pf_pool *pool, struct pf_write *w);
 
-/* Frees the arrays; @mapped false: gives the blocks back too. */
+/* Frees the arrays. @mapped: the promise is used up, whatever part of it was not needed; else the blocks are given back, and all of
+ * the promise is the caller's again. */
 void pf_block_end(struct pf_pool *pool, struct pf_write *w, bool mapped);
 
 /* PF_BREAK_MAP_BEFORE_DATA (tests): the data writes held back are done now. */

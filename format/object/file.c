@@ -163,6 +163,7 @@ static int write_direct(struct pf_pool *pool, struct pf_inode *inode, const stru
 	w.blocks = blocks;
 	if (!err)
 		err = pf_data_promise(pool, inode, s->first, s->nr, s->nr);
+	bool promised = !err;
 	if (!err)
 		err = pf_block_write(pool, &w);
 	if (!err) {
@@ -174,6 +175,8 @@ static int write_direct(struct pf_pool *pool, struct pf_inode *inode, const stru
 		err = pf_data_apply(pool, inode, &change);
 		pf_block_end(pool, &w, !err);
 	}
+	if (err && promised)
+		pf_space_unreserve(pool->space, s->nr);
 	pf_bufpool_put(pool->pages, edge[0]);
 	pf_bufpool_put(pool->pages, edge[1]);
 	free(blocks);

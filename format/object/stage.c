@@ -2,6 +2,7 @@
 #include "object/stage.h"
 
 #include "object/data.h"
+#include "object/path.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -9,7 +10,6 @@
 
 struct pf_stage {
 	unsigned nr;
-	unsigned nr_promised; /* blocks whose space is promised; fewer than nr after a failed drain */
 	struct pf_dirty_block blocks[PF_STAGE_BLOCKS]; /* ascending; data is ours to change */
 };
 
@@ -56,22 +56,19 @@ bool pf_stage_next(const struct pf_inode *inode, uint64_t block, uint64_t *found
 	return true;
 }
 
+/* The functions on the list want the staging lock held. */
 static void list_append(struct pf_pool *pool, struct pf_inode *inode)
 {
-	pthread_mutex_lock(&pool->staging_lock);
 	inode->staged_next = NULL;
 	inode->staged_prev = pool->staged_last;
 	*(pool->staged_last ? &pool->staged_last->staged_next : &pool->staged_first) = inode;
 	pool->staged_last = inode;
-	pthread_mutex_unlock(&pool->staging_lock);
 }
 
 static void list_remove(struct pf_pool *pool, struct pf_inode *inode)
 {
-	pthread_mutex_lock(&pool->staging_lock);
 	*(inode->staged_prev ? &inode->staged_prev->staged_next : &pool->staged_first) = inode->staged_next;
 	*(inode->staged_next ? &inode->staged_next->staged_prev : &pool->staged_last) = inode->staged_prev;
-	pthread_mutex_unlock(&pool->staging_lock);
 }
 
 int pf_stage_begin(struct pf_pool *pool, struct pf_inode *inode)
@@ -80,7 +77,9 @@ int pf_stage_begin(struct pf_pool *pool, struct pf_inode *inode)
 	if (!inode->stage)
 		return -ENOMEM;
 	pf_inode_pin(pool, inode);
+	pthread_mutex_lock(&pool->staging_lock);
 	list_append(pool, inode);
+	pthread_mutex_unlock(&pool->staging_lock);
 	return 0;
 }
 
@@ -92,7 +91,6 @@ void pf_stage_add(struct pf_pool *pool, struct pf_inode *inode, uint64_t block, 
 	memmove(s->blocks + i + 1, s->blocks + i, (s->nr - i) * sizeof(*s->blocks));
 	s->blocks[i] = (struct pf_dirty_block){ block, page };
 	s->nr++;
-	s->nr_promised++;
 	atomic_fetch_add(&pool->staged_blocks, 1);
 }
 
@@ -119,7 +117,9 @@ static void release(struct pf_pool *pool, struct pf_inode *inode)
 	for (unsigned i = 0; i < s->nr; i++)
 		pf_bufpool_put(pool->pages, page_of(&s->blocks[i]));
 	atomic_fetch_sub(&pool->staged_blocks, s->nr);
+	pthread_mutex_lock(&pool->staging_lock);
 	list_remove(pool, inode);
+	pthread_mutex_unlock(&pool->staging_lock);
 	free(s);
 	inode->stage = NULL;
 }
@@ -128,7 +128,7 @@ void pf_stage_drop(struct pf_pool *pool, struct pf_inode *inode)
 {
 	if (!inode->stage)
 		return;
-	pf_space_unreserve(pool->space, inode->stage->nr_promised);
+	pf_space_unreserve(pool->space, inode->stage->nr);
 	inode->write_error = 0;
 	release(pool, inode);
 	pf_inode_unpin(pool, inode);
@@ -144,18 +144,6 @@ void pf_stage_drop_all(struct pf_pool *pool)
 	}
 }
 
-/* After a failed drain the blocks have lost their promise. */
-static int promise_again(struct pf_pool *pool, struct pf_stage *s)
-{
-	unsigned missing = s->nr - s->nr_promised;
-	if (!missing)
-		return 0;
-	int err = pf_space_reserve(pool->space, PF_USE_DATA_PRIVILEGED, missing);
-	if (!err)
-		s->nr_promised = s->nr;
-	return err;
-}
-
 static int drain(struct pf_pool *pool, struct pf_inode *inode)
 {
 	struct pf_stage *s = inode->stage;
@@ -165,11 +153,7 @@ static int drain(struct pf_pool *pool, struct pf_inode *inode)
 		.blocks = s->blocks,
 		.nr_blocks = s->nr,
 	};
-	int err = promise_again(pool, s);
-	if (err)
-		return err;
-	s->nr_promised = 0;
-	err = pf_block_write(pool, &w);
+	int err = pf_block_write(pool, &w);
 	if (err)
 		return err;
 	struct pf_change change;
@@ -181,6 +165,19 @@ static int drain(struct pf_pool *pool, struct pf_inode *inode)
 	return err;
 }
 
+static void note_failure(struct pf_pool *pool, struct pf_inode *inode, int err)
+{
+	char path[512];
+	if (!inode->write_error) {
+		pf_path_of(pool, inode, path, sizeof(path));
+		pf_log(pool->env, PF_LOG_ERROR, "%s: writing %u blocks failed: %s; they are kept in memory and tried again; "
+		       "check the members' disks and their free space", path, inode->stage->nr, pf_strerror(err));
+	}
+	inode->write_error = err;
+	atomic_store(&pool->drain_error, err);
+	atomic_fetch_add(&pool->drain_failures, 1);
+}
+
 int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode)
 {
 	if (!inode->stage)
@@ -189,10 +186,7 @@ int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode)
 	if (!err)
 		err = drain(pool, inode);
 	if (err) {
-		if (!inode->write_error)
-			pf_log(pool->env, PF_LOG_ERROR, "inode %llu: writing %u blocks failed: %s; kept in memory to try again",
-			       (unsigned long long)inode->ino, inode->stage->nr, pf_strerror(err));
-		inode->write_error = err;
+		note_failure(pool, inode, err);
 		return err;
 	}
 	inode->write_error = 0;
@@ -215,10 +209,10 @@ static struct pf_inode *next_staged(struct pf_pool *pool)
 /* A drain that fails leaves its inode on the list: it moves to the end, so that the others have their turn. */
 static void move_to_end(struct pf_pool *pool, struct pf_inode *inode)
 {
-	if (inode->stage) {
-		list_remove(pool, inode);
-		list_append(pool, inode);
-	}
+	pthread_mutex_lock(&pool->staging_lock);
+	list_remove(pool, inode);
+	list_append(pool, inode);
+	pthread_mutex_unlock(&pool->staging_lock);
 }
 
 static int drain_one(struct pf_pool *pool, struct pf_inode *inode)
@@ -246,12 +240,16 @@ int pf_stage_drain_all(struct pf_pool *pool)
 {
 	int first_err = 0;
 	struct pf_inode *inode;
+	uint64_t nr_failures = atomic_load(&pool->drain_failures);
 	/* what is staged meanwhile is not waited for */
 	for (unsigned nr = count_staged(pool); nr && (inode = next_staged(pool)); nr--) {
 		int err = drain_one(pool, inode);
 		if (!first_err)
 			first_err = err;
 	}
+	/* one that failed in another thread may have moved behind those counted */
+	if (!first_err && atomic_load(&pool->drain_failures) != nr_failures)
+		first_err = atomic_load(&pool->drain_error);
 	return first_err;
 }
 

@@ -8,8 +8,8 @@
  *       comes later than a staged write of the same inode (a direct write, a truncation) drains it first. So the tree
  *       always has each file at one point of its history.
  *   I3  A staged block is whole: its old content has been read, or it is zeros.
- *   I4  A drain that fails keeps the blocks (readable, tried again by the next drain) and sets inode->write_error; one that
- *       succeeds clears it.
+ *   I4  A drain that fails keeps the blocks (readable, tried again by the next drain) and their promise, and sets
+ *       inode->write_error; one that succeeds clears it.
  *   I5  An inode with staged blocks is pinned and on the pool's list, oldest first.
  *
  * Locks: the inode lock, exclusively (reading functions: shared).
@@ -45,7 +45,8 @@ void pf_stage_drop_all(struct pf_pool *pool);
 /* Writes them out and enters them in the tree. 0 when nothing is staged. */
 int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode);
 
-/* No inode lock held: drains every inode that has staged blocks now. Returns the first error, having tried all. */
+/* No inode lock held: drains every inode that has staged blocks now. 0: all of that is in the tree. Else the first error, having
+ * tried all; it may be that of a drain in another thread. */
 int pf_stage_drain_all(struct pf_pool *pool);
 /* No inode lock held: drains the oldest while more is staged than pool->staged_limit, or than a pool that gets full can bear. Where
  * that fails, memory must not grow for ever: an error once twice the limit is staged. */

@@ -49,7 +49,12 @@ static int write_edges(struct pf_pool *pool, struct pf_inode *inode, struct edge
 		if (err && i)
 			pf_space_unreserve(pool->space, i);
 	}
-	return err ? err : pf_block_write(pool, w);
+	if (!err) {
+		err = pf_block_write(pool, w);
+		if (err)
+			pf_space_unreserve(pool->space, e->nr);
+	}
+	return err;
 }
 
 /* Unmaps blocks [from, to) and makes the inode like @item, together with the edges. */
@@ -83,6 +88,8 @@ static int remove_range(struct pf_pool *pool, struct pf_inode *inode, struct edg
 		err = pf_data_apply(pool, inode, &change);
 		if (e->nr)
 			pf_block_end(pool, &w, !err);
+		if (err)
+			pf_space_unreserve(pool->space, e->nr);
 	}
 	if (!err && later)
 		err = pf_orphan_finish_range(pool, inode, change.orphan_seq, from, to);

@@ -374,10 +374,21 @@ int pf_space_alloc(struct pf_space *space, const struct pf_alloc_req *req, struc
 	return err;
 }
 
-void pf_space_unalloc(struct pf_space *space, struct pf_run run)
+static void unalloc(struct pf_space *space, struct pf_run run, uint64_t promised)
 {
 	assert(pf_addr_member(run.addr) < space->nr);
 	pthread_mutex_lock(&space->lock);
 	pf_group_release(&space->members[pf_addr_member(run.addr)], run);
+	space->reserved += promised;
 	pthread_mutex_unlock(&space->lock);
+}
+
+void pf_space_unalloc(struct pf_space *space, struct pf_run run)
+{
+	unalloc(space, run, 0);
+}
+
+void pf_space_unalloc_promised(struct pf_space *space, struct pf_run run)
+{
+	unalloc(space, run, run.nr);
 }

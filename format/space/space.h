@@ -69,6 +69,8 @@ void pf_space_close(struct pf_space *space);
 int pf_space_alloc(struct pf_space *space, const struct pf_alloc_req *req, struct pf_run *run);
 /* Gives back blocks of pf_space_alloc() that no tree ever named. */
 void pf_space_unalloc(struct pf_space *space, struct pf_run run);
+/* The same, and in the same step they are promised again: nobody else can get them. */
+void pf_space_unalloc_promised(struct pf_space *space, struct pf_run run);
 
 /* Promises @nr data blocks to a write that is still in memory (-ENOSPC if there are not so many). The writer
  * allocates with req->reserved, which consumes run->nr of the promise in the same step and does not fail for lack of
