@@ -19,8 +19,11 @@ libpoolfs_a_SOURCES = \
 	format/ondisk/item_text.c \
 	format/ondisk/item_text.h \
 	format/ondisk/ondisk.h \
+	format/ondisk/ondisk_log.h \
+	format/ondisk/ondisk_record.h \
 	format/ondisk/ondisk_super.h \
 	format/ondisk/ondisk_tree.h \
+	format/ondisk/record.h \
 	format/ondisk/super.c \
 	format/ondisk/super.h \
 	format/ondisk/version.c \
@@ -46,6 +49,8 @@ libpoolfs_a_SOURCES = \
 	format/member/set.h \
 	format/member/super_ring.c \
 	format/member/super_ring.h \
+	format/log/log.h \
+	format/log/log_scan.h \
 	format/space/alloc.c \
 	format/space/bits.c \
 	format/space/bits.h \

@@ -109,7 +109,7 @@ static int parse(struct upgrade *u, int argc, char **argv)
 
 static int run(int argc, char **argv)
 {
-	struct upgrade u = { .to = PF_VERSION_NEWEST };
+	struct upgrade u = { .to = PF_VERSION_DEFAULT };
 	const struct pf_env *env = cli_env(PF_LOG_WARNING);
 	struct members m;
 	int code = parse(&u, argc, argv);

@@ -62,8 +62,8 @@ struct pf_disk_super {
 	struct pf_disk_ptr roots[2]; /* the tree; the second is reserved */
 	uint8_t root_level[2];
 	uint8_t meta_members[PF_MAX_META_MEMBERS]; /* ids, the first holds the nodes before version 6 */
-	uint8_t log_members[PF_MAX_META_MEMBERS];  /* from version 6 */
-	struct le64 log_start; /* LSN; from version 6 */
+	uint8_t log_members[PF_MAX_META_MEMBERS];  /* ids; the first nr_log of them have the log */
+	struct le64 log_start; /* LSN of the first block that is needed; from version 6 */
 	/* counters */
 	struct le64 next_id;         /* next inode number and data id */
 	struct le64 next_orphan;     /* running number of range orphans */
@@ -72,7 +72,9 @@ struct pf_disk_super {
 	struct le64 orphan_blocks;   /* of these, the ones that wait for the reaper */
 	struct le64 node_blocks;     /* blocks that nodes take */
 	struct le64 no_csum_blocks;  /* written data blocks without a CRC */
-	struct le64 reserved1[31];
+	struct le64 log_epoch;       /* of the blocks from log_start on; from version 6 */
+	struct le64 nr_log;          /* members that have the log; 0 before version 6 */
+	struct le64 reserved1[29];
 	struct pf_disk_epoch epochs[PF_MAX_EPOCHS]; /* newest first */
 	struct pf_disk_member members[PF_MAX_MEMBERS];
 	uint8_t reserved2[768];

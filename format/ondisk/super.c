@@ -73,6 +73,8 @@ void pf_super_pack(const struct pf_super *super, unsigned member_id, void *block
 	memcpy(disk->meta_members, super->meta_members, sizeof(disk->meta_members));
 	memcpy(disk->log_members, super->log_members, sizeof(disk->log_members));
 	disk->log_start = pf_le64(super->log_start);
+	disk->log_epoch = pf_le64(super->log_epoch);
+	disk->nr_log = pf_le64(super->nr_log);
 	pack_counters(&super->counters, disk);
 	for (unsigned i = 0; i < PF_MAX_EPOCHS; i++) {
 		disk->epochs[i].id = pf_le64(super->epochs[i].id);
@@ -122,6 +124,8 @@ static void unpack_fields(const struct pf_disk_super *disk, struct pf_super *sup
 	memcpy(super->meta_members, disk->meta_members, sizeof(super->meta_members));
 	memcpy(super->log_members, disk->log_members, sizeof(super->log_members));
 	super->log_start = pf_get64(disk->log_start);
+	super->log_epoch = pf_get64(disk->log_epoch);
+	super->nr_log = (unsigned)pf_get64(disk->nr_log);
 	super->counters = (struct pf_counters){
 		.next_id = pf_get64(disk->next_id),
 		.next_orphan = pf_get64(disk->next_orphan),
@@ -186,22 +190,41 @@ static bool meta_members_valid(const struct pf_super *s)
 	return named == flagged;
 }
 
+static bool root_addr_valid(const struct pf_super *s, pf_addr addr)
+{
+	unsigned id = pf_addr_member(addr);
+	uint64_t block = pf_addr_block(addr);
+	struct pf_geometry geo;
+	if (id >= s->nr_members || addr != pf_addr_make(id, block) ||
+	    pf_geometry_init(&geo, s->members[id].size_blocks, s->members[id].log_blocks) != 0)
+		return false;
+	return block >= geo.data_start && block + PF_NODE_BLOCKS <= geo.data_end;
+}
+
 static bool root_valid(const struct pf_super *s)
 {
 	const struct pf_ptr *root = &s->root;
-	if (root->addr[1] != 0)
-		return false;
+	bool copies = pf_has(&s->features, PF_FEAT_NODE_COPIES);
 	if (root->addr[0] == 0)
-		return s->root_level == 0;
-
-	unsigned id = pf_addr_member(root->addr[0]);
-	uint64_t block = pf_addr_block(root->addr[0]);
-	struct pf_geometry geo;
-	if (id >= s->nr_members || root->addr[0] != pf_addr_make(id, block) ||
-	    pf_geometry_init(&geo, s->members[id].size_blocks, s->members[id].log_blocks) != 0)
+		return s->root_level == 0 && root->addr[1] == 0;
+	if (root->addr[1] && (!copies || root->addr[1] == root->addr[0] || !root_addr_valid(s, root->addr[1])))
 		return false;
-	return block >= geo.data_start && block + PF_NODE_BLOCKS <= geo.data_end && s->root_level <= MAX_ROOT_LEVEL &&
-	       root->generation >= 1 && root->generation <= s->generation;
+	return root_addr_valid(s, root->addr[0]) && s->root_level <= MAX_ROOT_LEVEL && root->generation >= 1 &&
+	       root->generation <= s->generation;
+}
+
+/* Which members have the log is the checkpoint's to say; how long their rings are is known from their rows. */
+static bool log_valid(const struct pf_super *s)
+{
+	if (!pf_has(&s->features, PF_FEAT_INTENT_LOG))
+		return s->nr_log == 0;
+	if (s->nr_log > s->nr_meta || s->log_start > PF_KEY_FIELD_MAX)
+		return false;
+	for (unsigned i = 0; i < s->nr_log; i++) {
+		if (s->log_members[i] >= s->nr_members)
+			return false;
+	}
+	return true;
 }
 
 static bool epochs_valid(const struct pf_super *s)
@@ -235,7 +258,7 @@ static bool content_valid(const struct pf_super *s)
 		if (i < s->nr_members ? !member_valid(s, i) : s->members[i].state != PF_MEMBER_UNUSED)
 			return false;
 	}
-	return s->placement <= PF_PLACE_STRIPE && meta_members_valid(s) && root_valid(s) && epochs_valid(s) &&
+	return s->placement <= PF_PLACE_STRIPE && meta_members_valid(s) && root_valid(s) && log_valid(s) && epochs_valid(s) &&
 	       counters_valid(&s->counters);
 }
 

@@ -59,7 +59,8 @@ struct pf_super {
 	unsigned nr_members, nr_meta;
 	uint8_t meta_members[PF_MAX_META_MEMBERS];
 	uint8_t log_members[PF_MAX_META_MEMBERS];
-	uint64_t log_start;
+	unsigned nr_log;
+	uint64_t log_start, log_epoch;
 	struct pf_counters counters;
 	struct pf_epoch epochs[PF_MAX_EPOCHS];
 	struct pf_member_row members[PF_MAX_MEMBERS];

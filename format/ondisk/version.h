@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PF_VERSION_FIRST = 1, PF_VERSION_NEWEST = 5, PF_VERSION_DEFAULT = 5 };
+enum { PF_VERSION_FIRST = 1, PF_VERSION_NEWEST = 6, PF_VERSION_DEFAULT = 5 };
 
 /* The three masks of a superblock. */
 struct pf_features {

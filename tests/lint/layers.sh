@@ -11,7 +11,7 @@ complain() {
 	bad=1
 }
 
-order=(base ondisk member space tree block object commit pool check)
+order=(base ondisk member log space tree block object commit pool check)
 rank_of() {
 	local i
 	for i in "${!order[@]}"; do
