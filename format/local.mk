@@ -23,9 +23,14 @@ libpoolfs_a_SOURCES = \
 	format/ondisk/ondisk_record.h \
 	format/ondisk/ondisk_super.h \
 	format/ondisk/ondisk_tree.h \
+	format/ondisk/record.c \
 	format/ondisk/record.h \
+	format/ondisk/record_text.c \
+	format/ondisk/record_text.h \
 	format/ondisk/super.c \
 	format/ondisk/super.h \
+	format/ondisk/text.c \
+	format/ondisk/text.h \
 	format/ondisk/version.c \
 	format/ondisk/version.def \
 	format/ondisk/version.h \

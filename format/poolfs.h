@@ -15,6 +15,7 @@
 #include "object/posix.h"
 #include "ondisk/item.h"
 #include "ondisk/item_text.h"
+#include "ondisk/record_text.h"
 #include "ondisk/version.h"
 #include "pool/control.h"
 #include "pool/pool.h"

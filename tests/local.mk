@@ -25,6 +25,8 @@ unit_tests = \
 	tests/unit/test_posix_names \
 	tests/unit/test_posix_rename \
 	tests/unit/test_posix_space \
+	tests/unit/test_record \
+	tests/unit/test_record_judge \
 	tests/unit/test_scrub \
 	tests/unit/test_set \
 	tests/unit/test_simdisk \
@@ -141,6 +143,7 @@ tests_libtest_a_SOURCES = \
 	tests/unit/check_items.h \
 	tests/unit/check_util.h \
 	tests/unit/posix_util.h \
+	tests/unit/record_util.h \
 	tests/unit/sample_super.h \
 	tests/unit/set_util.h \
 	tests/unit/space_fill.h \

@@ -38,7 +38,7 @@ void pf_inode_item_pack(const struct pf_inode_item *item, struct pf_disk_inode *
 	};
 }
 
-static bool mode_valid(uint32_t mode)
+bool pf_mode_valid(uint32_t mode)
 {
 	switch (mode & S_IFMT) {
 	case S_IFREG:
@@ -73,7 +73,7 @@ int pf_inode_item_unpack(const void *data, unsigned len, struct pf_inode_item *i
 		.rdev_minor = pf_get32(disk->rdev_minor),
 		.flags = pf_get32(disk->flags),
 	};
-	bool ok = mode_valid(item->mode) && item->data_id <= PF_KEY_FIELD_MAX && item->parent <= PF_KEY_FIELD_MAX &&
+	bool ok = pf_mode_valid(item->mode) && item->data_id <= PF_KEY_FIELD_MAX && item->parent <= PF_KEY_FIELD_MAX &&
 		  item->next_cookie <= PF_KEY_FIELD_MAX && item->size <= (uint64_t)PF_MAX_FILE_BYTES &&
 		  unpack_time(disk->atime, &item->atime) && unpack_time(disk->mtime, &item->mtime) &&
 		  unpack_time(disk->ctime, &item->ctime) && unpack_time(disk->btime, &item->btime);

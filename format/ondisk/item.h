@@ -24,6 +24,7 @@ struct pf_inode_item {
 	uint32_t rdev_major, rdev_minor, flags;
 	struct timespec atime, mtime, ctime, btime;
 };
+bool pf_mode_valid(uint32_t mode); /* one of the seven types of inode(7), and no bits beside the permissions */
 void pf_inode_item_pack(const struct pf_inode_item *item, struct pf_disk_inode *disk);
 int pf_inode_item_unpack(const void *data, unsigned len, struct pf_inode_item *item);
 

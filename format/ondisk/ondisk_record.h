@@ -45,6 +45,7 @@ struct pf_disk_record_name { /* link: @ino gets the name; remove: it loses it */
 };
 static_assert(sizeof(struct pf_disk_record_name) == 40, "record: name");
 
+enum pf_record_rename_flags { PF_RECORD_RENAME_EXCHANGE = 2 }; /* the number that renameat2(2) has for it */
 struct pf_disk_record_rename {
 	struct pf_disk_record_head head;
 	struct le64 old_parent, new_parent;
@@ -52,7 +53,7 @@ struct pf_disk_record_rename {
 	struct le64 target; /* what has the new one; 0: nothing */
 	struct le64 time_sec;
 	struct le32 time_nsec;
-	struct le32 flags; /* RENAME_EXCHANGE or 0 */
+	struct le32 flags; /* enum pf_record_rename_flags */
 	struct le16 old_len, new_len;
 	struct le32 reserved;
 };
@@ -97,7 +98,7 @@ struct pf_disk_record_file { /* what a file has become since its last file recor
 static_assert(sizeof(struct pf_disk_record_file) == 64, "record: file");
 
 enum pf_record_range_kind {
-	PF_RANGE_HOLE = 0,      /* nr_blocks may be anything up to the largest file */
+	PF_RANGE_HOLE = 0,      /* addr is 0; may reach up to PF_KEY_FIELD_MAX: to the end of any file */
 	PF_RANGE_UNWRITTEN = 1, /* at addr */
 	PF_RANGE_BLOCKS = 2,    /* at addr; followed by the CRC-64 of each block */
 };

@@ -6,6 +6,7 @@
  *   I1  pf_record_unpack() is the one gate: lengths, types, bounds of numbers and names, order of ranges. What it accepts can be
  *       applied without looking at bytes again; whether it fits the tree is for the code that applies it.
  *   I2  Pointers of an unpacked record lead into the bytes it was unpacked from.
+ *   I3  What pf_record_pack() is given is asserted, not judged: names and values that the POSIX layer has accepted.
  *
  * Uses: base, ondisk.
  */
@@ -45,8 +46,8 @@ struct pf_record {
 			struct pf_record_bytes name;
 		} name; /* LINK, REMOVE */
 		struct {
-			uint64_t old_parent, new_parent, target;
-			unsigned flags;
+			uint64_t old_parent, new_parent, target; /* target 0: the new name was free */
+			unsigned flags; /* enum pf_record_rename_flags */
 			struct pf_record_bytes old_name, new_name;
 		} rename;
 		struct {
@@ -68,10 +69,16 @@ struct pf_record {
 	};
 };
 
-/* Fixed part of any record but FILE, head included: the caller appends name(s) and value as further parts, and zeros up to a
- * multiple of 8. @head: at least PF_RECORD_HEAD_MAX bytes. Returns its length; *total gets the length of the whole record. */
+/* Fixed part of a record, head included: the caller appends name(s) and target or value as further parts, and zeros up to a
+ * multiple of 8; to a FILE record its ranges, of together file.ranges_bytes, each as by pf_record_range_pack() (file.ranges itself
+ * is not looked at). @head: at least PF_RECORD_HEAD_MAX bytes. Returns its length; *total gets that of the whole record. */
 #define PF_RECORD_HEAD_MAX sizeof(struct pf_disk_record_setattr)
 unsigned pf_record_pack(const struct pf_record *rec, void *head, uint32_t *total);
+
+/* Head of a range: the CRCs of PF_RANGE_BLOCKS follow as a part of their own. @buf: at least PF_RECORD_RANGE_BYTES. Returns the
+ * length of the head. */
+#define PF_RECORD_RANGE_BYTES sizeof(struct pf_disk_record_range)
+unsigned pf_record_range_pack(const struct pf_record_range *range, void *buf);
 
 /* -PF_ELOG_INVALID. */
 int pf_record_unpack(const void *data, uint32_t len, struct pf_record *rec);
