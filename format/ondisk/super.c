@@ -4,6 +4,7 @@
 #include "base/csum.h"
 #include "ondisk/geometry.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* A tree of more levels than this would need more nodes than there are block addresses. */
@@ -125,7 +126,8 @@ static void unpack_fields(const struct pf_disk_super *disk, struct pf_super *sup
 	memcpy(super->log_members, disk->log_members, sizeof(super->log_members));
 	super->log_start = pf_get64(disk->log_start);
 	super->log_epoch = pf_get64(disk->log_epoch);
-	super->nr_log = (unsigned)pf_get64(disk->nr_log);
+	uint64_t nr_log = pf_get64(disk->nr_log);
+	super->nr_log = nr_log <= PF_MAX_META_MEMBERS ? (unsigned)nr_log : UINT_MAX; /* for log_valid() to refuse */
 	super->counters = (struct pf_counters){
 		.next_id = pf_get64(disk->next_id),
 		.next_orphan = pf_get64(disk->next_orphan),
@@ -220,9 +222,11 @@ static bool log_valid(const struct pf_super *s)
 		return s->nr_log == 0;
 	if (s->nr_log > s->nr_meta || s->log_start > PF_KEY_FIELD_MAX)
 		return false;
+	uint32_t named = 0;
 	for (unsigned i = 0; i < s->nr_log; i++) {
-		if (s->log_members[i] >= s->nr_members)
+		if (s->log_members[i] >= s->nr_members || (named >> s->log_members[i] & 1))
 			return false;
+		named |= UINT32_C(1) << s->log_members[i];
 	}
 	return true;
 }

@@ -17,6 +17,23 @@ static void setup(void)
 	pf_super_pack(&in, 1, block);
 }
 
+/* The same pool in version 6: two copies of the root, a log on both metadata members. */
+static void setup_logged(void)
+{
+	struct pf_geometry geo;
+	sample_super(&in, NR, sizes);
+	in.version = 6;
+	in.features = pf_version_features(6);
+	pf_geometry_init(&geo, sizes[1], in.members[1].log_blocks);
+	in.root.addr[1] = pf_addr_make(1, geo.data_start + 4);
+	in.nr_log = 2;
+	in.log_members[0] = 1;
+	in.log_members[1] = 2;
+	in.log_start = 4096;
+	in.log_epoch = 33;
+	pf_super_pack(&in, 1, block);
+}
+
 static void seal(void)
 {
 	struct pf_disk_super *disk = (void *)block;
@@ -160,6 +177,88 @@ START_TEST(every_field_is_judged)
 }
 END_TEST
 
+/* The same with a log and two copies of the root. */
+#define LOGGED_CASES(X)                                                                            \
+	X(in.nr_log = 3)                                          /* more than metadata members */ \
+	X(in.nr_log = PF_MAX_META_MEMBERS + 1)                                                     \
+	X(in.log_members[0] = 3)                                                                   \
+	X(in.log_members[1] = 255)                                                                 \
+	X(in.log_members[1] = in.log_members[0])                                                   \
+	X(in.log_start = PF_KEY_FIELD_MAX + 1)                                                     \
+	X(in.log_start = UINT64_MAX)                                                               \
+	X(in.features = pf_version_features(5))                   /* knows of no log, no copies */ \
+	X(in.features = pf_version_features(5); in.root.addr[1] = 0)                               \
+	X(in.features = pf_version_features(5); in.nr_log = 0)                                     \
+	X(in.root.addr[1] = in.root.addr[0])                                                       \
+	X(in.root.addr[0] = 0; in.root_level = 0)                 /* a second without a first */   \
+	X(in.root.addr[0] = pf_addr_make(0, 0))                                                    \
+	X(in.root.addr[0] = pf_addr_make(3, 10000))                                                \
+	X(in.root.addr[1] = pf_addr_make(3, 10000))                                                \
+	X(in.root.addr[1] = pf_addr_make(1, 10))                  /* in the fixed places */        \
+	X(in.root.addr[1] = pf_addr_make(1, 20000 - 64))          /* in the backup ring */         \
+	X(in.root.addr[1] = pf_addr_make(1, 20000 - 128 - 3))                                      \
+	X(in.root.addr[1] |= UINT64_C(1) << 50)                                                    \
+	X(in.root.generation = 1001)                                                               \
+	X(in.root_level = 13)
+
+enum { NR_LOGGED_CASES = 0 LOGGED_CASES(COUNT) };
+
+static const char *spoil_logged(int nr)
+{
+	int i = 0;
+	LOGGED_CASES(SPOIL)
+	return NULL;
+}
+
+START_TEST(every_field_of_a_log_is_judged)
+{
+	setup_logged();
+	ck_assert_int_eq(pf_super_unpack(block, &out), 0);
+	const char *what = spoil_logged(_i);
+	pf_super_pack(&in, 1, block);
+	ck_assert_msg(pf_super_unpack(block, &out) == -PF_ESB_INVALID, "accepted: %s", what);
+}
+END_TEST
+
+START_TEST(round_trip_of_a_log)
+{
+	setup_logged();
+	ck_assert_int_eq(pf_super_unpack(block, &out), 0);
+	in.member_id = 1;
+	memcpy(in.member_uuid, in.members[1].uuid, 16);
+	ck_assert_mem_eq(&in, &out, sizeof(in));
+
+	/* the first copy may be the one on the other member, the second one lost, the log on one member or nowhere */
+	pf_addr first = in.root.addr[0];
+	in.root.addr[0] = in.root.addr[1];
+	in.root.addr[1] = first;
+	in.nr_log = 1;
+	in.log_start = PF_KEY_FIELD_MAX;
+	in.log_epoch = UINT64_MAX;
+	pf_super_pack(&in, 1, block);
+	ck_assert_int_eq(pf_super_unpack(block, &out), 0);
+	ck_assert_mem_eq(&in, &out, sizeof(in));
+	in.root.addr[1] = 0;
+	in.nr_log = 0;
+	pf_super_pack(&in, 1, block);
+	ck_assert_int_eq(pf_super_unpack(block, &out), 0);
+	ck_assert_mem_eq(&in, &out, sizeof(in));
+
+	/* members beyond nr_log do not count, as mkfs of older versions has left something there */
+	setup_logged();
+	in.nr_log = 1;
+	in.log_members[1] = 200;
+	pf_super_pack(&in, 1, block);
+	ck_assert_int_eq(pf_super_unpack(block, &out), 0);
+	in.features = pf_version_features(5);
+	in.root.addr[1] = 0;
+	in.nr_log = 0;
+	in.log_start = UINT64_MAX;
+	pf_super_pack(&in, 1, block);
+	ck_assert_int_eq(pf_super_unpack(block, &out), 0);
+}
+END_TEST
+
 START_TEST(impossible_on_disk_only)
 {
 	struct pf_disk_super *disk = (void *)block;
@@ -183,6 +282,10 @@ START_TEST(impossible_on_disk_only)
 	disk->member_uuid[15] ^= 1;
 	seal();
 	ck_assert_int_eq(pf_super_unpack(block, &out), 0);
+	setup_logged();
+	disk->nr_log = pf_le64(UINT64_C(0x100000001)); /* not 1 */
+	seal();
+	ck_assert_int_eq(pf_super_unpack(block, &out), -PF_ESB_INVALID);
 }
 END_TEST
 
@@ -215,7 +318,10 @@ START_TEST(random_content_never_harms)
 	/* with a good checksum, as a fuzzer would: whatever it says, it must not be read out of bounds */
 	srand(7);
 	for (int round = 0; round < 20000; round++) {
-		setup();
+		if (round % 2)
+			setup();
+		else
+			setup_logged();
 		for (int n = rand() % 4; n >= 0; n--)
 			block[16 + rand() % (int)(sizeof(struct pf_disk_super) - 16)] = (uint8_t)rand();
 		seal();
@@ -241,6 +347,8 @@ int main(void)
 	tcase_add_test(tc, every_bit_matters);
 	tcase_add_test(tc, reserved_bytes_are_ignored);
 	tcase_add_loop_test(tc, every_field_is_judged, 0, NR_CASES);
+	tcase_add_loop_test(tc, every_field_of_a_log_is_judged, 0, NR_LOGGED_CASES);
+	tcase_add_test(tc, round_trip_of_a_log);
 	tcase_add_test(tc, impossible_on_disk_only);
 	tcase_add_test(tc, newer_formats_are_recognised);
 	tcase_add_test(tc, random_content_never_harms);
