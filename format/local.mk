@@ -54,8 +54,12 @@ libpoolfs_a_SOURCES = \
 	format/member/set.h \
 	format/member/super_ring.c \
 	format/member/super_ring.h \
+	format/log/log.c \
 	format/log/log.h \
+	format/log/log_int.h \
+	format/log/log_scan.c \
 	format/log/log_scan.h \
+	format/log/log_write.c \
 	format/space/alloc.c \
 	format/space/bits.c \
 	format/space/bits.h \

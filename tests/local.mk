@@ -16,6 +16,7 @@ unit_tests = \
 	tests/unit/test_complete \
 	tests/unit/test_geometry \
 	tests/unit/test_io \
+	tests/unit/test_log \
 	tests/unit/test_node \
 	tests/unit/test_posix_attr \
 	tests/unit/test_posix_big \

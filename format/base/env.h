@@ -17,7 +17,7 @@
 
 enum pf_log_level { PF_LOG_ERROR, PF_LOG_WARNING, PF_LOG_INFO, PF_LOG_DEBUG };
 
-/* One bit for each arrow of the checkpoint and for each rule of freed space (docs/DESIGN.md, "The checkpoint"). */
+/* One bit for each arrow of the checkpoint, for each rule of freed space (docs/DESIGN.md, "The checkpoint") and of the log. */
 enum pf_break {
 	PF_BREAK_FLUSH_BEFORE_SUPER = 1 << 0,  /* superblocks are written without flushing nodes, maps and data */
 	PF_BREAK_FLUSH_ONE_MEMBER = 1 << 1,    /* the flush before the superblocks forgets the last member */
@@ -29,7 +29,15 @@ enum pf_break {
 	PF_BREAK_MAP_IN_PLACE = 1 << 7,        /* a map is written over the slot that the committed table names */
 	PF_BREAK_MAP_OF_NEXT_TXG = 1 << 8,     /* the map of G contains allocations of G+1 */
 	PF_BREAK_HALF_OPERATION = 1 << 9,      /* a checkpoint falls between two tree changes of one operation */
+	PF_BREAK_REPLAY_UNVERIFIED = 1 << 24, /* file records that were not promised are redone without looking at their data */
+	PF_BREAK_RENAME_BEFORE_DATA = 1 << 25, /* rename without the record of a file's undurable data (rule 6) */
+	PF_BREAK_FSYNC_FORGETS_FROZEN = 1 << 26, /* an fsync leaves out what the checkpoint under way has (pitfalls 1.10) */
 	PF_BREAK_FLUSH_BEFORE_COMPLETION = 1 << 10, /* the last flush is issued before the superblock write completed */
+	PF_BREAK_LOG_NO_FLUSH = 1 << 11,       /* a commit is acknowledged without a flush */
+	PF_BREAK_LOG_FLUSH_EARLY = 1 << 12,    /* a commit flushes before the log blocks are written */
+	PF_BREAK_LOG_SKIP_DATA_MEMBERS = 1 << 13, /* a commit flushes the log members only */
+	PF_BREAK_LOG_OLD_EPOCH = 1 << 14,      /* the scan takes blocks of other epochs too */
+	PF_BREAK_LOG_REWRITE = 1 << 15,        /* a commit writes its last block again when more is in it */
 };
 
 struct pf_env {

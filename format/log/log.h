@@ -36,14 +36,18 @@
 struct pf_log;
 
 /* A log that begins at @first_lsn, on the members that @super names as log members, in blocks of epoch @epoch. Writes nothing.
- * Errors: -ENOMEM. @set outlives it. */
-int pf_log_open(struct pf_set *set, const struct pf_super *super, uint64_t epoch, uint64_t first_lsn, struct pf_log **out);
+ * All of these are there. Errors: -ENOMEM, -EINVAL (it names none). @set outlives it. */
+int pf_log_open(struct pf_set *set, const struct pf_super *super, uint64_t epoch, uint64_t first_lsn,
+		struct pf_log **out);
 void pf_log_close(struct pf_log *log); /* what is not written is dropped; NULL is ignored */
 
 /* The ring of the log members, in blocks; 0: @super names none. The same for writing and for reading. */
 uint32_t pf_log_ring_blocks(const struct pf_set *set, const struct pf_super *super);
 /* Members on which the log lies, as a mask. */
 uint32_t pf_log_mask(const struct pf_super *super);
+
+/* Puts the log of @super on its first two metadata members, or the only one. */
+void pf_log_place(struct pf_super *super);
 
 /* Longest record, in bytes: an eighth of the ring (rule 5). */
 uint64_t pf_log_max_record(const struct pf_log *log);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Purpose: the blocks of the intent log as they lie in the log ring of a member (FORMAT 7). What records hold: ondisk_record.h.
+ * Purpose: the blocks of the intent log as they lie in the log ring of a member (FORMAT 7.1). What records hold: ondisk_record.h.
  *
  * A log is a stream of records, cut into blocks. Block LSN lies at block LSN % ring of the log ring of each log member, ring
- * being the largest multiple of PF_LOG_CHUNK_BLOCKS that every log member has. A record may go on in the next block; a block
- * that was closed early ends with a whole record and is filled up with zeros.
+ * being the largest multiple of PF_LOG_CHUNK_BLOCKS that every log member has, at most PF_LOG_MAX_BLOCKS. A record may go on in
+ * the next block; a block that was closed early ends with a whole record and is filled up with zeros.
  *
  * Invariants, Uses: see ondisk.h.
  */
@@ -13,9 +13,10 @@
 
 #include "ondisk/ondisk.h"
 
-#define PF_LOG_MAGIC UINT64_C(0x474f4c5f53464c50) /* "PLFS_LOG" */
+#define PF_LOG_MAGIC        UINT64_C(0x474f4c5f53464c50) /* "PLFS_LOG" */
 #define PF_LOG_CHUNK_BLOCKS 16u
-#define PF_LOG_NO_RECORD 0xffffu
+#define PF_LOG_MAX_BLOCKS   16384u /* 64 MiB: what a longer ring has more is not used */
+#define PF_LOG_NO_RECORD    0xffffu
 
 struct pf_disk_log_head { /* begins each log block */
 	struct le64 magic;

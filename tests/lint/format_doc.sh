@@ -19,7 +19,7 @@ work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 
 {
-	printf '#include "ondisk/ondisk.h"\n#include "ondisk/version.h"\n'
+	printf '#include "ondisk/ondisk_record.h"\n#include "ondisk/version.h"\n'
 	awk -F'|' '
 	function trim(s) { gsub(/^[ `]+|[ `]+$/, "", s); return s }
 	function claim(what, text) { printf "static_assert(%s, \"FORMAT.md line %d: %s\");\n", what, NR, text }

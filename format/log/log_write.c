@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ * Writing the log out, and commits. One thread writes at a time, in the thread of whoever needs it: a commit costs no hand-over.
+ * Those who come meanwhile wait, and one of them does the next round for all. */
+#include "base/csum.h"
+#include "log/log_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define BATCH_CHUNKS  16u  /* in flight at once, on each member: 1 MiB */
+#define BEHIND_BLOCKS 256u /* closed blocks that write-behind lets gather */
+
+/* Closed blocks that the writer has taken. */
+struct job {
+	uint64_t from, to;
+	uint64_t durable;      /* for the note in each of them */
+	uint32_t data_members; /* mask: to be flushed with the log */
+};
+
+static uint32_t bit(unsigned id)
+{
+	return UINT32_C(1) << id;
+}
+
+/* -- the writer's part, without the lock ---------------------------------------------------------------------------- */
+static void stamp(struct pf_log *log, uint64_t lsn, uint64_t durable)
+{
+	struct pf_disk_log_head *head = pf_log_block(log, lsn);
+	unsigned used = pf_get16(head->used);
+	memset((uint8_t *)(head + 1) + used, 0, PF_LOG_PAYLOAD_BYTES - used);
+	head->durable = pf_le64(durable);
+	head->crc = pf_le64(0);
+	head->crc = pf_le64(pf_crc64(head, PF_BLOCK_SIZE));
+}
+
+/* Says once that a member takes no log blocks, and once that it does again. */
+static void report(struct pf_log *log, const struct pf_aio_req *reqs, unsigned nr, uint32_t failed)
+{
+	for (unsigned i = 0; i < nr; i++) {
+		unsigned id = log->members[i % log->nr_members];
+		if (reqs[i].result == 0 || (log->failing & bit(id)))
+			continue;
+		log->failing |= bit(id);
+		pf_log(log->set->env, PF_LOG_WARNING,
+		       "%s: the intent log could not be written (%s); "
+		       "while that is so, each fsync waits for a whole checkpoint",
+		       reqs[i].io->name, pf_strerror(reqs[i].result));
+	}
+	for (unsigned i = 0; log->failing && i < log->nr_members; i++) {
+		unsigned id = log->members[i];
+		if (!(log->failing & bit(id)) || (failed & bit(id)))
+			continue;
+		log->failing &= ~bit(id);
+		pf_log(log->set->env, PF_LOG_INFO, "%s: the intent log can be written again",
+		       log->set->members[id].io->name);
+	}
+}
+
+/* Up to BATCH_CHUNKS chunks of [from, to), to all members. Returns where the next batch begins; *failed: mask of members. */
+static uint64_t write_batch(struct pf_log *log, uint64_t from, uint64_t to, uint64_t durable, uint32_t *failed)
+{
+	struct pf_aio_req reqs[BATCH_CHUNKS * PF_MAX_META_MEMBERS];
+	unsigned nr = 0;
+	for (unsigned c = 0; c < BATCH_CHUNKS && from < to; c++) {
+		unsigned nr_blocks = PF_LOG_CHUNK_BLOCKS - from % PF_LOG_CHUNK_BLOCKS;
+		if (nr_blocks > to - from)
+			nr_blocks = (unsigned)(to - from);
+		for (unsigned b = 0; b < nr_blocks; b++)
+			stamp(log, from + b, durable);
+		for (unsigned i = 0; i < log->nr_members; i++) {
+			const struct pf_member *m = &log->set->members[log->members[i]];
+			pf_addr addr = pf_addr_make(m->id, m->geo.log_block + from % log->ring_blocks);
+			pf_set_req(log->set, &reqs[nr++], PF_AIO_WRITE, addr, pf_log_block(log, from), nr_blocks);
+		}
+		from += nr_blocks;
+	}
+	pf_aio_run(log->set->aio, reqs, nr);
+	for (unsigned i = 0; i < nr; i++) {
+		if (reqs[i].result != 0)
+			*failed |= bit(log->members[i % log->nr_members]);
+	}
+	report(log, reqs, nr, *failed);
+	return from;
+}
+
+/* 0 or -EAGAIN: a member did not take everything. */
+static int write_blocks(struct pf_log *log, const struct job *job)
+{
+	uint32_t failed = 0;
+	uint64_t lsn = job->from;
+	while (lsn < job->to && !failed)
+		lsn = write_batch(log, lsn, job->to, job->durable, &failed);
+	return failed ? -EAGAIN : 0;
+}
+
+static int flush(struct pf_log *log, uint32_t members)
+{
+	uint32_t failed;
+	int err = pf_set_flush(log->set, members, &failed);
+	if (!err)
+		return 0;
+	for (unsigned id = 0; id < log->set->nr; id++) {
+		if (failed & bit(id))
+			pf_log(log->set->env, PF_LOG_ERROR,
+			       "%s: a flush failed (%s): what was written there since the one before may be lost, "
+			       "and fsync promises nothing any more",
+			       log->set->members[id].io->name, pf_strerror(err));
+	}
+	return -EIO;
+}
+
+/* I4 of log.h: the flush is issued when all writes have completed, and covers every member that the records need. */
+static int make_durable(struct pf_log *log, const struct job *job)
+{
+	const struct pf_env *env = log->set->env;
+	uint32_t members = 0;
+	for (unsigned i = 0; i < log->nr_members; i++)
+		members |= bit(log->members[i]);
+	if (!pf_breaks(env, PF_BREAK_LOG_SKIP_DATA_MEMBERS))
+		members |= job->data_members;
+	bool early = pf_breaks(env, PF_BREAK_LOG_FLUSH_EARLY);
+	int err = early ? flush(log, members) : 0;
+	if (!err)
+		err = write_blocks(log, job);
+	if (!err && !early && !pf_breaks(env, PF_BREAK_LOG_NO_FLUSH))
+		err = flush(log, members);
+	return err;
+}
+
+/* -- under the lock ------------------------------------------------------------------------------------------------- */
+static struct job begin_writing(struct pf_log *log)
+{
+	assert(!log->busy);
+	log->busy = true;
+	log->writing_from = log->written;
+	log->writing_to = log->open;
+	return (struct job){ .from = log->written, .to = log->open, .durable = log->durable };
+}
+
+static void end_writing(struct pf_log *log, const struct job *job, int err)
+{
+	log->busy = false;
+	/* also what failed: a block is not written a second time */
+	if (log->written < job->to)
+		log->written = job->to;
+	pf_log_trim(log);
+	if (err) {
+		log->failed = log->failed || err == -EIO;
+		pf_log_open_gap(log);
+	} else {
+		log->blocks_written += job->to - job->from;
+	}
+}
+
+/* One round, for all who have appended. */
+static void lead(struct pf_log *log)
+{
+	pf_log_close_block(log);
+	struct job job = begin_writing(log);
+	job.data_members = log->data_members;
+	log->data_members = 0;
+	log->committing = true;
+	uint64_t round = ++log->round;
+	pthread_mutex_unlock(&log->lock);
+
+	int err = make_durable(log, &job);
+
+	pthread_mutex_lock(&log->lock);
+	log->committing = false;
+	end_writing(log, &job, err);
+	if (err) {
+		log->data_members |= job.data_members;
+	} else {
+		if (log->durable < job.to)
+			log->durable = job.to;
+		log->nr_commits++;
+	}
+	pthread_cond_broadcast(&log->done[round % 2]);
+	pthread_cond_signal(&log->done[(round + 1) % 2]);
+}
+
+/* Nothing can be promised at present: why. */
+static int refused(const struct pf_log *log)
+{
+	if (log->failed)
+		return -EIO;
+	return log->gap || log->start < log->gap_end ? -EAGAIN : 0;
+}
+
+int pf_log_commit(struct pf_log *log)
+{
+	pthread_mutex_lock(&log->lock);
+	/* everything up to the end of the open block; the block is closed by who writes it, so that others can still join */
+	uint64_t target = log->open + (log->used > 0);
+	int err = refused(log);
+	bool needed = !err && log->durable < target;
+	while (!err && log->durable < target) {
+		if (!log->busy) {
+			lead(log);
+		} else {
+			bool this_round = log->committing && target <= log->writing_to;
+			pthread_cond_wait(&log->done[(log->round + !this_round) % 2], &log->lock);
+		}
+		if (log->durable < target)
+			err = refused(log);
+	}
+	log->nr_waiters += needed && !err;
+	pthread_mutex_unlock(&log->lock);
+	return err;
+}
+
+void pf_log_write_behind(struct pf_log *log)
+{
+	pthread_mutex_lock(&log->lock);
+	if (!log->busy && log->open - log->written >= BEHIND_BLOCKS && !log->gap && !log->failed) {
+		struct job job = begin_writing(log);
+		pthread_mutex_unlock(&log->lock);
+		int err = write_blocks(log, &job);
+		pthread_mutex_lock(&log->lock);
+		end_writing(log, &job, err);
+		pthread_cond_signal(&log->done[(log->round + 1) % 2]);
+	}
+	pthread_mutex_unlock(&log->lock);
+}
