@@ -43,10 +43,10 @@ static int inode_text(struct pf_text *t, struct pf_key key, const void *data, un
 	if (S_ISCHR(i.mode) || S_ISBLK(i.mode))
 		pf_text_put(t, " device %u:%u", i.rdev_major, i.rdev_minor);
 	pf_text_put(t, " flags 0x%x", i.flags);
-	pf_text_time(t, "atime", i.atime);
-	pf_text_time(t, "mtime", i.mtime);
-	pf_text_time(t, "ctime", i.ctime);
-	pf_text_time(t, "btime", i.btime);
+	pf_text_timespec(t, "atime", i.atime);
+	pf_text_timespec(t, "mtime", i.mtime);
+	pf_text_timespec(t, "ctime", i.ctime);
+	pf_text_timespec(t, "btime", i.btime);
 	return 0;
 }
 

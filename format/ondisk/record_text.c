@@ -24,7 +24,7 @@ static void create_text(struct pf_text *t, const struct pf_record *r)
 		pf_text_put(t, " data %" PRIu64, r->create.data_id);
 	if (S_ISCHR(r->create.mode) || S_ISBLK(r->create.mode))
 		pf_text_put(t, " device %u:%u", r->create.rdev_major, r->create.rdev_minor);
-	pf_text_time(t, "time", r->time);
+	pf_text_timespec(t, "time", r->time);
 	if (S_ISLNK(r->create.mode)) { /* last: it may be cut */
 		pf_text_put(t, " target");
 		put_name(t, &r->create.target);
@@ -35,7 +35,7 @@ static void name_text(struct pf_text *t, const struct pf_record *r)
 {
 	pf_text_put(t, " inode %" PRIu64 " in %" PRIu64, r->ino, r->name.parent);
 	put_name(t, &r->name.name);
-	pf_text_time(t, "time", r->time);
+	pf_text_timespec(t, "time", r->time);
 }
 
 static void rename_text(struct pf_text *t, const struct pf_record *r)
@@ -47,7 +47,7 @@ static void rename_text(struct pf_text *t, const struct pf_record *r)
 	if (r->rename.target)
 		pf_text_put(t, " %s inode %" PRIu64,
 			    r->rename.flags & PF_RECORD_RENAME_EXCHANGE ? "exchanged with" : "over", r->rename.target);
-	pf_text_time(t, "time", r->time);
+	pf_text_timespec(t, "time", r->time);
 }
 
 static void setattr_text(struct pf_text *t, const struct pf_record *r)
@@ -61,18 +61,18 @@ static void setattr_text(struct pf_text *t, const struct pf_record *r)
 	if (mask & PF_SET_GID)
 		pf_text_put(t, " gid %u", r->setattr.gid);
 	if (mask & PF_SET_ATIME)
-		pf_text_time(t, "atime", r->setattr.atime);
+		pf_text_timespec(t, "atime", r->setattr.atime);
 	if (mask & PF_SET_MTIME)
-		pf_text_time(t, "mtime", r->setattr.mtime);
+		pf_text_timespec(t, "mtime", r->setattr.mtime);
 	if (mask & PF_SET_CTIME)
-		pf_text_time(t, "ctime", r->time);
+		pf_text_timespec(t, "ctime", r->time);
 }
 
 static void xattr_text(struct pf_text *t, const struct pf_record *r)
 {
 	pf_text_put(t, " inode %" PRIu64 " %s", r->ino, r->xattr.remove ? "remove" : "set");
 	put_name(t, &r->xattr.name);
-	pf_text_time(t, "time", r->time);
+	pf_text_timespec(t, "time", r->time);
 	if (!r->xattr.remove) {
 		pf_text_put(t, " length %u value ", r->xattr.value.len);
 		pf_text_hex(t, r->xattr.value.data, r->xattr.value.len);
@@ -83,8 +83,8 @@ static void file_text(struct pf_text *t, const struct pf_record *r)
 {
 	pf_text_put(t, " inode %" PRIu64 " data %" PRIu64 " size %" PRIu64 " ranges %u", r->ino, r->file.data_id,
 		    r->file.size, r->file.nr_ranges);
-	pf_text_time(t, "mtime", r->file.mtime);
-	pf_text_time(t, "ctime", r->time);
+	pf_text_timespec(t, "mtime", r->file.mtime);
+	pf_text_timespec(t, "ctime", r->time);
 }
 
 struct type_text {

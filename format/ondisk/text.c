@@ -54,7 +54,7 @@ void pf_text_hex(struct pf_text *t, const void *bytes, size_t len)
 		pf_text_put(t, "... (%zu bytes)", len);
 }
 
-void pf_text_time(struct pf_text *t, const char *name, struct timespec ts)
+void pf_text_timespec(struct pf_text *t, const char *name, struct timespec ts)
 {
 	pf_text_put(t, " %s %jd.%09ld", name, (intmax_t)ts.tv_sec, ts.tv_nsec);
 }

@@ -27,6 +27,6 @@ void pf_text_quoted(struct pf_text *t, const void *bytes, size_t len);
 /* Long ones are cut, and say so. */
 void pf_text_hex(struct pf_text *t, const void *bytes, size_t len);
 /* " mtime 1700000000.000000000" */
-void pf_text_time(struct pf_text *t, const char *name, struct timespec ts);
+void pf_text_timespec(struct pf_text *t, const char *name, struct timespec ts);
 
 #endif
