@@ -146,6 +146,8 @@ libpoolfs_a_SOURCES = \
 	format/check/check.c \
 	format/check/check.h \
 	format/check/checker.h \
+	format/check/copies.c \
+	format/check/copies.h \
 	format/check/inodes.c \
 	format/check/inodes.h \
 	format/check/items.h \

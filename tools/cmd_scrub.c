@@ -31,6 +31,7 @@ struct range {
 	char *path, *member;
 	uint64_t ino, file_off_bytes, member_off_bytes, len_bytes;
 	int err;
+	bool good_copy;
 };
 
 struct scrub {
@@ -58,6 +59,8 @@ static void print_range_json(struct scrub *s, const struct range *r)
 	json_number(j, "member_offset", r->member_off_bytes);
 	json_number(j, "length", r->len_bytes);
 	json_string(j, "error", pf_strerror(r->err));
+	if (!r->path)
+		json_bool(j, "good_copy", r->good_copy);
 	json_end_object(j);
 }
 
@@ -78,7 +81,8 @@ static void print_range(struct scrub *s, const struct range *r)
 		printf("damaged: metadata on ");
 	}
 	cli_print_name(stdout, r->member);
-	printf(" at offset %ju: %s\n", (uintmax_t)r->member_off_bytes, pf_strerror(r->err));
+	printf(" at offset %ju: %s%s\n", (uintmax_t)r->member_off_bytes, pf_strerror(r->err),
+	       r->good_copy ? "; another copy is good: 'fsck.poolfs -p' writes this one anew" : "");
 }
 
 static void free_range(struct range *r)
@@ -128,6 +132,7 @@ static void on_error(void *arg, const struct pf_scrub_error *e)
 			.member_off_bytes = e->member_off_bytes,
 			.len_bytes = PF_BLOCK_SIZE,
 			.err = e->err,
+			.good_copy = e->good_copy,
 		};
 		/* Damage must not go unreported, not even for want of memory. */
 		if (!r->member || (e->path && !r->path))

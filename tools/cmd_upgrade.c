@@ -24,10 +24,11 @@ static const struct cli_program program = {
 struct upgrade {
 	unsigned to;
 	bool dry_run, quiet;
+	bool go_on; /* it has that version, but was interrupted on the way */
 };
 
 /* The present version of a pool that may be upgraded; or a negative code, after a message. */
-static int judge(const struct upgrade *u, const struct members *m, const struct pf_env *env)
+static int judge(struct upgrade *u, const struct members *m, const struct pf_env *env)
 {
 	struct pf_diag diag = { 0 };
 	struct pf_set *set;
@@ -71,7 +72,10 @@ static int upgrade(const struct upgrade *u, const struct members *m, const struc
 static void say(const struct upgrade *u, const struct members *m, unsigned from)
 {
 	cli_print_name(stdout, m->paths[0]);
-	if (from == u->to)
+	if (from == u->to && u->go_on)
+		printf(": %s\n", u->dry_run ? "some tree nodes would get their second copy: an upgrade was interrupted" :
+					      "an interrupted upgrade has been completed");
+	else if (from == u->to)
 		printf(": has format version %u already\n", from);
 	else
 		printf(": %s from format version %u to %u\n", u->dry_run ? "would be upgraded" : "upgraded", from, u->to);
@@ -118,7 +122,7 @@ static int run(int argc, char **argv)
 	if (code)
 		return code;
 	int from = judge(&u, &m, env), err = from < 0 ? from : 0;
-	if (!err && (unsigned)from < u.to && !u.dry_run)
+	if (!err && ((unsigned)from < u.to || u.go_on) && !u.dry_run)
 		err = upgrade(&u, &m, env);
 	if (!err && !u.quiet)
 		say(&u, &m, (unsigned)from);

@@ -144,6 +144,8 @@ static void super_json(struct json *j, const char *key, const struct pf_super *s
 	json_signed(j, "created_ns", s->created_ns);
 	json_signed(j, "written_ns", s->written_ns);
 	json_string(j, "root", s->root.addr[0] ? pf_addr_to_text(s->root.addr[0], text, sizeof(text)) : NULL);
+	if (s->root.addr[1])
+		json_string(j, "root_copy", pf_addr_to_text(s->root.addr[1], text, sizeof(text)));
 	json_number(j, "root_generation", s->root.generation);
 	json_hex(j, "root_crc", s->root.crc);
 	json_number(j, "root_level", s->root_level);

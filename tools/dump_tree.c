@@ -60,11 +60,14 @@ static void show_items(struct dump *d, const void *bytes)
 }
 
 /* -- nodes ---------------------------------------------------------------------------------------------------------- */
-static void show_node(struct dump *d, pf_addr at, unsigned level, uint64_t generation, struct pf_key from, struct pf_key to,
-		      int err, const void *bytes)
+/* @also: the other copy; 0: none. */
+static void show_node(struct dump *d, pf_addr at, pf_addr also, unsigned level, uint64_t generation, struct pf_key from,
+		      struct pf_key to, int err, const void *bytes)
 {
-	char addr[64], lower[PF_ITEM_TEXT_BYTES], upper[PF_ITEM_TEXT_BYTES];
+	char addr[64], other[64] = "", lower[PF_ITEM_TEXT_BYTES], upper[PF_ITEM_TEXT_BYTES];
 	pf_addr_to_text(at, addr, sizeof(addr));
+	if (also)
+		pf_addr_to_text(also, other, sizeof(other));
 	pf_key_to_text(from, lower, sizeof(lower));
 	pf_key_to_text(to, upper, sizeof(upper));
 	if (!pf_key_cmp(from, PF_KEY_MIN))
@@ -74,6 +77,8 @@ static void show_node(struct dump *d, pf_addr at, unsigned level, uint64_t gener
 	if (d->json_wanted) {
 		json_object(&d->json, NULL);
 		json_string(&d->json, "addr", addr);
+		if (also)
+			json_string(&d->json, "copy", other);
 		json_number(&d->json, "level", level);
 		json_number(&d->json, "generation", generation);
 		json_string(&d->json, "lower", lower);
@@ -84,7 +89,7 @@ static void show_node(struct dump *d, pf_addr at, unsigned level, uint64_t gener
 		json_end_object(&d->json);
 		return;
 	}
-	printf("%s %s level %u generation %ju keys [%s, %s)%s%s\n", level ? "node" : "leaf", addr, level,
+	printf("%s %s%s%s level %u generation %ju keys [%s, %s)%s%s\n", level ? "node" : "leaf", addr, also ? " " : "", other, level,
 	       (uintmax_t)generation, lower, upper, err ? ": " : "", err ? pf_strerror(err) : "");
 	if (bytes)
 		show_items(d, bytes);
@@ -93,7 +98,8 @@ static void show_node(struct dump *d, pf_addr at, unsigned level, uint64_t gener
 static int on_node(void *arg, const struct pf_walk_node *node)
 {
 	struct dump *d = arg;
-	show_node(d, node->ptr.addr[0], node->level, node->ptr.generation, node->lower, node->upper, 0, node->bytes);
+	show_node(d, node->ptr.addr[0], node->ptr.addr[1], node->level, node->ptr.generation, node->lower, node->upper, 0,
+		  node->bytes);
 	return cli_interrupted() ? -EINTR : 0;
 }
 
@@ -101,13 +107,23 @@ static int on_bad(void *arg, const struct pf_walk_node *node, int err)
 {
 	struct dump *d = arg;
 	d->nr_damaged++;
-	show_node(d, node->ptr.addr[0], node->level, node->ptr.generation, node->lower, node->upper, err, NULL);
+	show_node(d, node->ptr.addr[0], node->ptr.addr[1], node->level, node->ptr.generation, node->lower, node->upper, err, NULL);
+	return 0;
+}
+
+static int on_bad_copy(void *arg, const struct pf_walk_node *node, unsigned copy, int err)
+{
+	struct dump *d = arg;
+	char addr[64];
+	d->nr_damaged++;
+	cli_message("node %s: %s; its other copy is good", pf_addr_to_text(node->ptr.addr[copy], addr, sizeof(addr)),
+		    pf_strerror(err));
 	return 0;
 }
 
 int dump_tree(struct dump *d, struct pf_set *set)
 {
-	static const struct pf_walk_ops ops = { .node = on_node, .bad = on_bad };
+	static const struct pf_walk_ops ops = { .node = on_node, .bad = on_bad, .bad_copy = on_bad_copy };
 	if (d->json_wanted)
 		json_array(&d->json, "nodes");
 	else if (!set->super.root.addr[0])
@@ -143,7 +159,8 @@ int dump_node(struct dump *d, struct pf_set *set, pf_addr addr)
 	d->nr_damaged += bad != 0;
 	if (d->json_wanted)
 		json_array(&d->json, "nodes_at");
-	show_node(d, addr, expect.level, expect.generation, expect.lower, expect.upper, bad, bad ? NULL : head);
+	pf_addr also = pf_get64(head->addr[pf_get64(head->addr[0]) == addr]);
+	show_node(d, addr, bad ? 0 : also, expect.level, expect.generation, expect.lower, expect.upper, bad, bad ? NULL : head);
 	if (d->json_wanted)
 		json_end_array(&d->json);
 out:

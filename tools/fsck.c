@@ -216,6 +216,7 @@ static void print_result_json(struct fsck *f, int err, const struct pf_diag *dia
 	json_number(j, "extents", r->nr_extents);
 	json_number(j, "data_bytes", r->data_blocks * PF_BLOCK_SIZE);
 	json_number(j, "node_bytes", r->node_blocks * PF_BLOCK_SIZE);
+	json_number(j, "single_nodes", r->nr_single_nodes);
 	json_number(j, "orphans", r->nr_orphans);
 	json_number(j, "exit", (uint64_t)exit_code(err, r));
 	json_end_object(j);
@@ -237,6 +238,9 @@ static void print_result_text(const struct fsck *f, const struct pf_check_result
 	else
 		printf(": %ju problems, %ju repaired, %ju left\n", (uintmax_t)r->nr_problems, (uintmax_t)r->nr_repaired,
 		       (uintmax_t)r->nr_left);
+	if (r->nr_single_nodes)
+		printf("%ju tree nodes have one copy only, as an upgrade was interrupted: 'poolfs upgrade --to %d' completes it.\n",
+		       (uintmax_t)r->nr_single_nodes, PF_VERSION_NEWEST);
 	if (f->needs_decision)
 		printf("Some repairs need a decision: run fsck.poolfs without -p, or with -y.\n");
 	else if (r->nr_left && (f->mode == MODE_NO || f->mode == MODE_ASK))

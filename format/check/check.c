@@ -66,8 +66,10 @@ static int run_passes(struct pf_checker *c)
 		err = pf_check_names(c);
 	/* counts make sense when the items are settled; after their repair everything is looked at again */
 	bool settled = true;
-	for (size_t i = 0; i < c->repairs.nr && settled; i++)
-		settled = c->repairs.fixes[i].kind == PF_FIX_SUPER || c->repairs.fixes[i].kind == PF_FIX_MAP;
+	for (size_t i = 0; i < c->repairs.nr && settled; i++) {
+		enum pf_repair_kind kind = c->repairs.fixes[i].kind;
+		settled = kind == PF_FIX_SUPER || kind == PF_FIX_MAP || kind == PF_FIX_NODE;
+	}
 	return err || !settled ? err : pf_check_counts(c);
 }
 

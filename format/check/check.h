@@ -52,6 +52,7 @@ struct pf_check_options {
 struct pf_check_result {
 	uint64_t nr_problems, nr_repaired, nr_left;
 	uint64_t nr_inodes, nr_directories, nr_extents, data_blocks, node_blocks, nr_orphans;
+	uint64_t nr_single_nodes; /* with one copy where new ones get two: an upgrade to version 6 was interrupted */
 };
 
 /* Checks the pool on @ios (all members, any order; takes the ios, also on failure). Errors: those of opening a pool; -EIO;
@@ -70,6 +71,7 @@ struct pf_scrub_error {
 	const char *member;    /* name of the member */
 	uint64_t member_off_bytes;
 	int err;               /* -PF_EDATA_CSUM, -EIO, a node or map code */
+	bool good_copy;        /* metadata: nothing is lost, fsck.poolfs -p writes the damaged copy anew */
 };
 struct pf_scrub_sink {
 	void (*error)(void *arg, const struct pf_scrub_error *error);

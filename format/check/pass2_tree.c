@@ -30,20 +30,34 @@ struct pf_key_text pf_check_key_text(struct pf_key key)
 	return t;
 }
 
+/* Whatever lies at a place that a pointer names, its blocks are in use. -ENOMEM. */
+static int mark_copies(struct pf_checker *c, const struct pf_walk_node *node, bool tell_twice)
+{
+	for (unsigned copy = 0; copy < pf_walk_nr_copies(node); copy++) {
+		pf_addr first;
+		if (!pf_set_addr_valid(c->set, node->ptr.addr[copy], PF_NODE_BLOCKS))
+			continue;
+		int nr_twice = pf_blockmap_mark(c->map, node->ptr.addr[copy], PF_NODE_BLOCKS, &first);
+		if (nr_twice < 0)
+			return nr_twice;
+		if (nr_twice && tell_twice) {
+			struct pf_where place = pf_check_place(c->set, first);
+			pf_check_report(c, PF_PROBLEM_BLOCK_TWICE, "%s, also by a tree node", place.text);
+		}
+	}
+	return 0;
+}
+
 static int see_node(void *arg, const struct pf_walk_node *node)
 {
 	struct pass *p = arg;
 	struct pf_checker *c = p->items.c;
-	pf_addr first;
-	int nr_twice = pf_blockmap_mark(c->map, node->ptr.addr[0], PF_NODE_BLOCKS, &first);
-	if (nr_twice < 0)
-		return nr_twice;
-	if (nr_twice) {
-		struct pf_where place = pf_check_place(c->set, first);
-		pf_check_report(c, PF_PROBLEM_BLOCK_TWICE, "%s, also by a tree node", place.text);
-	}
-	c->seen_counters.node_blocks += PF_NODE_BLOCKS;
-	c->result->node_blocks += PF_NODE_BLOCKS;
+	int err = mark_copies(c, node, true);
+	if (err)
+		return err;
+	c->seen_counters.node_blocks += PF_NODE_BLOCKS * pf_walk_nr_copies(node);
+	c->result->node_blocks += PF_NODE_BLOCKS * pf_walk_nr_copies(node);
+	c->result->nr_single_nodes += pf_walk_nr_copies(node) < pf_super_node_copies(c->super);
 	if (node->level)
 		return 0;
 	return pf_check_progress(c, "tree", c->seen_counters.node_blocks, c->super->counters.node_blocks);
@@ -51,20 +65,32 @@ static int see_node(void *arg, const struct pf_walk_node *node)
 
 int pf_check_bad_node(struct pf_checker *c, const struct pf_walk_node *node, int err)
 {
-	struct pf_where place = pf_check_place(c->set, node->ptr.addr[0]);
+	struct pf_where place = pf_check_place(c->set, node->ptr.addr[0]), other = { "" };
 	struct pf_key_text from = pf_check_key_text(node->lower), to = pf_check_key_text(node->upper);
+	bool two = pf_walk_nr_copies(node) > 1;
+	if (two)
+		other = pf_check_place(c->set, node->ptr.addr[1]);
 	bool reachable = pf_set_addr_valid(c->set, node->ptr.addr[0], PF_NODE_BLOCKS);
 	pf_check_report(c, reachable ? PF_PROBLEM_NODE_DAMAGED : PF_PROBLEM_NODE_ADDRESS,
-			"%s, level %u: %s; what it held from %s to %s is lost", place.text, node->level,
-			pf_strerror(err), from.text, to.text);
+			"%s, level %u: %s;%s%s%s what it held from %s to %s is lost", place.text, node->level,
+			pf_strerror(err), two ? " its copy at " : "", other.text, two ? " is no better;" : "", from.text,
+			to.text);
 	c->blocks_known = false;
 	c->items_known = false;
-	if (!reachable)
+	return mark_copies(c, node, false);
+}
+
+/* Nothing is lost: written anew, the node gets two good copies in other places. */
+static int see_bad_copy(void *arg, const struct pf_walk_node *node, unsigned copy, int err)
+{
+	struct pass *p = arg;
+	struct pf_checker *c = p->items.c;
+	struct pf_where place = pf_check_place(c->set, node->ptr.addr[copy]), good = pf_check_place(c->set, node->ptr.addr[!copy]);
+	if (!pf_check_report(c, PF_PROBLEM_NODE_COPY, "%s, level %u: %s; the copy at %s is good", place.text, node->level,
+			     pf_strerror(err), good.text))
 		return 0;
-	/* the block is in use, whatever it holds */
-	pf_addr first;
-	int ret = pf_blockmap_mark(c->map, node->ptr.addr[0], PF_NODE_BLOCKS, &first);
-	return ret < 0 ? ret : 0;
+	struct pf_fix fix = { .kind = PF_FIX_NODE, .key = node->lower, .a = node->level };
+	return pf_repair_note(&c->repairs, &fix);
 }
 
 static int see_bad(void *arg, const struct pf_walk_node *node, int err)
@@ -112,7 +138,7 @@ static int see_item(void *arg, const struct pf_walk_item *item)
 
 int pf_check_tree(struct pf_checker *c)
 {
-	static const struct pf_walk_ops ops = { .node = see_node, .item = see_item, .bad = see_bad };
+	static const struct pf_walk_ops ops = { .node = see_node, .item = see_item, .bad = see_bad, .bad_copy = see_bad_copy };
 	struct pass p = { .items.c = c };
 	int err = pf_walk_tree(c->set, c->super, PF_KEY_MIN, PF_KEY_MAX, &ops, &p);
 	if (!err)

@@ -193,6 +193,8 @@ static int fix_one(struct pf_checker *c, struct pf_pool *pool, const struct pf_f
 		return add_range(pool, fix);
 	case PF_FIX_RECONNECT:
 		return pf_repair_reconnect(pool, fix->a);
+	case PF_FIX_NODE:
+		return pf_tree_rewrite(pool->tree, fix->key, (unsigned)fix->a);
 	case PF_FIX_COUNTERS:
 		return fix_counters(c, pool);
 	}

@@ -35,6 +35,7 @@ enum pf_repair_kind {
 	PF_FIX_ADD_ORPHAN,  /* a: inode */
 	PF_FIX_ADD_RANGE,   /* a: data id, b: inode or 0, c: from block, d: to block; nr_blocks: that nobody has */
 	PF_FIX_RECONNECT,   /* a: inode: into /lost+found */
+	PF_FIX_NODE,        /* a: level: write the node for this key anew, with all of its copies */
 	PF_FIX_COUNTERS,    /* the counters of the superblock */
 };
 

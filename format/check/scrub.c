@@ -65,7 +65,7 @@ static void tell(void *arg, const char *path, uint64_t ino, const struct pf_scru
 	struct telling *t = arg;
 	struct pf_scrubber *s = t->s;
 	if (!hit->data_id) {
-		pf_scrub_metadata_error(s, pf_addr_member(hit->addr), pf_addr_block(hit->addr), hit->err);
+		pf_scrub_metadata_error(s, hit->addr, hit->err, false);
 		return;
 	}
 	if (!t->err)
@@ -109,12 +109,14 @@ int pf_scrub_progress(struct pf_scrubber *s)
 	return -EINTR;
 }
 
-void pf_scrub_metadata_error(struct pf_scrubber *s, unsigned member, uint64_t block, int err)
+void pf_scrub_metadata_error(struct pf_scrubber *s, pf_addr addr, int err, bool good_copy)
 {
+	unsigned member = pf_addr_member(addr);
 	struct pf_scrub_error error = {
 		.member = member < s->set->nr ? s->set->members[member].io->name : "?",
-		.member_off_bytes = block << PF_BLOCK_SHIFT,
+		.member_off_bytes = pf_addr_block(addr) << PF_BLOCK_SHIFT,
 		.err = err,
+		.good_copy = good_copy,
 	};
 	s->result->nr_errors++;
 	if (s->sink->error)
@@ -140,7 +142,7 @@ static void scrub_ring(struct pf_scrubber *s, unsigned member, unsigned ring, vo
 				err = 0;
 		}
 		if (err)
-			pf_scrub_metadata_error(s, member, at, err);
+			pf_scrub_metadata_error(s, pf_addr_make(member, at), err, false);
 		count_metadata(s, 1);
 	}
 }
@@ -149,7 +151,7 @@ static void table_bad(void *arg, unsigned member, bool is_root, uint64_t index, 
 {
 	(void)is_root;
 	(void)index;
-	pf_scrub_metadata_error(arg, member, block, err);
+	pf_scrub_metadata_error(arg, pf_addr_make(member, block), err, false);
 }
 
 static int scrub_tables(struct pf_scrubber *s, unsigned member, struct pf_disk_map *map)
@@ -165,7 +167,8 @@ static int scrub_tables(struct pf_scrubber *s, unsigned member, struct pf_disk_m
 			continue;
 		int bad = pf_tables_read_map(s->set, &s->super, member, g, info, map);
 		if (bad)
-			pf_scrub_metadata_error(s, member, pf_tables_map_block(s->set, member, g, info), bad);
+			pf_scrub_metadata_error(s, pf_addr_make(member, pf_tables_map_block(s->set, member, g, info)), bad,
+						false);
 		count_metadata(s, 1);
 		if (g % 1024 == 0)
 			err = pf_scrub_progress(s);

@@ -46,15 +46,23 @@ static int count_node(void *arg, const struct pf_walk_node *node)
 {
 	struct pf_scrub_plan *plan = arg;
 	struct pf_scrubber *s = plan->s;
-	s->result->metadata_bytes += PF_NODE_SIZE;
-	atomic_fetch_add(&s->done_bytes, PF_NODE_SIZE);
+	s->result->metadata_bytes += PF_NODE_SIZE * pf_walk_nr_copies(node);
+	atomic_fetch_add(&s->done_bytes, PF_NODE_SIZE * pf_walk_nr_copies(node));
 	return node->level == 1 ? pf_scrub_progress(s) : 0;
+}
+
+static int count_bad_copy(void *arg, const struct pf_walk_node *node, unsigned copy, int err)
+{
+	struct pf_scrub_plan *plan = arg;
+	pf_scrub_metadata_error(plan->s, node->ptr.addr[copy], err, true);
+	return 0;
 }
 
 static int count_bad(void *arg, const struct pf_walk_node *node, int err)
 {
 	struct pf_scrub_plan *plan = arg;
-	pf_scrub_metadata_error(plan->s, pf_addr_member(node->ptr.addr[0]), pf_addr_block(node->ptr.addr[0]), err);
+	for (unsigned copy = 0; copy < pf_walk_nr_copies(node); copy++)
+		pf_scrub_metadata_error(plan->s, node->ptr.addr[copy], err, false);
 	if (pf_grow(&plan->bad, plan->nr_bad, &plan->cap_bad, sizeof(plan->bad[0])))
 		return -ENOMEM;
 	plan->bad[plan->nr_bad++] = node->ptr.addr[0];
@@ -89,7 +97,7 @@ static int count_item(void *arg, const struct pf_walk_item *item)
 
 int pf_scrub_plan(struct pf_scrubber *s, struct pf_scrub_plan **out)
 {
-	static const struct pf_walk_ops ops = { .node = count_node, .item = count_item, .bad = count_bad };
+	static const struct pf_walk_ops ops = { .node = count_node, .item = count_item, .bad = count_bad, .bad_copy = count_bad_copy };
 	struct pf_scrub_plan *plan = calloc(1, sizeof(*plan));
 	if (!plan)
 		return -ENOMEM;
@@ -136,7 +144,7 @@ static int newly_bad(void *arg, const struct pf_walk_node *node, int err)
 	struct pf_scrub_plan *plan = arg;
 	pf_addr addr = node->ptr.addr[0];
 	if (!plan->nr_bad || !bsearch(&addr, plan->bad, plan->nr_bad, sizeof(addr), addr_cmp))
-		pf_scrub_metadata_error(plan->s, pf_addr_member(addr), pf_addr_block(addr), err);
+		pf_scrub_metadata_error(plan->s, addr, err, false);
 	return 0;
 }
 

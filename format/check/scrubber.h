@@ -65,7 +65,7 @@ int pf_scrub_hit(struct pf_scrubber *s, const struct pf_scrub_hit *hit);
 int pf_scrub_tell(struct pf_scrubber *s);
 /* 0 or -EINTR. */
 int pf_scrub_progress(struct pf_scrubber *s);
-void pf_scrub_metadata_error(struct pf_scrubber *s, unsigned member, uint64_t block, int err);
+void pf_scrub_metadata_error(struct pf_scrubber *s, pf_addr addr, int err, bool good_copy);
 
 /* scrub_data.c: counts what there is to do (all nodes are read and verified on the way); then does it. */
 struct pf_scrub_plan;

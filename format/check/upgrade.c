@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Moving a pool to a newer format version in place: one checkpoint that carries the new version and, where space of deleted
- * files was never returned before, maps built anew from the tree. It lies here because it walks the tree as fsck does. */
+ * files was never returned before, maps built anew from the tree. Then second copies of nodes, if it has them now. It lies here because it walks the tree as fsck does. */
 #include "check/blockmap.h"
+#include "check/copies.h"
 #include "check/walk.h"
 #include "commit/checkpoint.h"
 #include "ondisk/item.h"
@@ -85,10 +86,31 @@ static int rebuild_maps(struct pf_pool *pool)
 	return err;
 }
 
-int pf_pool_upgrade(struct pf_pool *pool, unsigned to, struct pf_diag *diag)
+/* The bit first, the copies later: see copies.h I1. */
+static int write_copies(struct pf_pool *pool, struct pf_diag *diag)
+{
+	int err = pf_copies_complete(pool);
+	return err ? pf_diag_set(diag, err, "the pool has format version %u now, but some tree nodes still have one copy only: %s; "
+				 "upgrade again to go on", pool->super.version, pf_strerror(err)) : 0;
+}
+
+static void set_version(struct pf_pool *pool, const struct pf_super *super)
+{
+	pthread_mutex_lock(&pool->super_lock);
+	pool->super.version = pool->set->super.version = super->version;
+	pool->super.features = pool->set->super.features = super->features;
+	pthread_mutex_unlock(&pool->super_lock);
+	pool->data_csum = pf_has(&super->features, PF_FEAT_DATA_CSUM);
+	pool->reclaim = pf_has(&super->features, PF_FEAT_RECLAIM);
+	if (pool->reclaim)
+		pf_space_begin_reclaim(pool->space);
+	pf_space_begin_copies(pool->space);
+	pool->node_reserve = pf_space_node_reserve(pool->space);
+}
+
+static int refuse(const struct pf_pool *pool, unsigned to, struct pf_diag *diag)
 {
 	unsigned from = pool->super.version;
-	struct pf_features had = pool->super.features, gets = pf_version_features(to);
 	if (to > PF_VERSION_NEWEST || to < from)
 		return pf_diag_set(diag, -EINVAL, "the pool has format version %u; it can be moved up to %u at most, never down",
 				   from, PF_VERSION_NEWEST);
@@ -96,28 +118,45 @@ int pf_pool_upgrade(struct pf_pool *pool, unsigned to, struct pf_diag *diag)
 		return pf_diag_set(diag, -EROFS, "the pool is open read-only");
 	if (!pool->was_clean)
 		return pf_diag_set(diag, -PF_EPOOL_DIRTY, "the pool was not unmounted cleanly: run fsck.poolfs first");
-	if (to == from)
-		return 0;
-	/* what waits for the reaper or for a crash's sake must not be mixed with maps made from the tree */
+	return 0;
+}
+
+/* What has to be right before the version may change; nothing on disk but free-space maps has changed when it is not. */
+static int prepare(struct pf_pool *pool, const struct pf_super *after, struct pf_diag *diag)
+{
 	int err;
+	/* what waits for the reaper or for a crash's sake must not be mixed with maps made from the tree */
 	while ((err = pf_pool_step(pool, false)) > 0)
 		;
 	if (!err)
 		err = pf_commit_wait(pool, false);
-	if (!err && !pf_has(&had, PF_FEAT_RECLAIM) && pf_has(&gets, PF_FEAT_RECLAIM))
+	if (!err && !pf_has(&pool->super.features, PF_FEAT_RECLAIM) && pf_has(&after->features, PF_FEAT_RECLAIM))
 		err = rebuild_maps(pool);
 	if (err)
 		return pf_diag_set(diag, err, "the tree cannot be walked: %s; nothing was changed, run fsck.poolfs", pf_strerror(err));
-	pthread_mutex_lock(&pool->super_lock);
-	pool->super.version = to;
-	pool->super.features = gets;
-	pool->set->super.version = to;
-	pool->set->super.features = gets;
-	pthread_mutex_unlock(&pool->super_lock);
-	pool->data_csum = pf_has(&gets, PF_FEAT_DATA_CSUM);
-	pool->reclaim = pf_has(&gets, PF_FEAT_RECLAIM);
-	if (pool->reclaim)
-		pf_space_begin_reclaim(pool->space);
-	err = pf_commit_wait(pool, true);
-	return err ? pf_diag_set(diag, err, "writing the superblocks failed: %s", pf_strerror(err)) : 0;
+	if (pf_super_node_copies(after) == pf_super_node_copies(&pool->super))
+		return 0;
+	struct pf_diag why = { "" };
+	err = pf_copies_have_room(pool, after, &why);
+	return err ? pf_diag_set(diag, err, "%s; the format version stays %u", why.text, pool->super.version) : 0;
+}
+
+int pf_pool_upgrade(struct pf_pool *pool, unsigned to, struct pf_diag *diag)
+{
+	int err = refuse(pool, to, diag);
+	if (err)
+		return err;
+	if (to > pool->super.version) {
+		struct pf_super after = pool->super;
+		after.version = to;
+		after.features = pf_version_features(to);
+		err = prepare(pool, &after, diag);
+		if (err)
+			return err;
+		set_version(pool, &after);
+		err = pf_commit_wait(pool, true);
+		if (err)
+			return pf_diag_set(diag, err, "writing the superblocks failed: %s", pf_strerror(err));
+	}
+	return pf_super_node_copies(&pool->super) > 1 ? write_copies(pool, diag) : 0;
 }

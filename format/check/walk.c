@@ -20,14 +20,14 @@ struct walk {
 	void *arg;
 	unsigned depth;
 	struct frame frames[MAX_DEPTH];
-	void *leaves; /* PF_WALK_BATCH nodes */
+	uint8_t *leaves[PF_NODE_COPIES]; /* PF_WALK_BATCH nodes; the second for those of which all copies are read */
 };
 
-int pf_walk_validate(const struct pf_super *super, const struct pf_walk_node *node, const void *bytes)
+int pf_walk_validate(const struct pf_super *super, const struct pf_walk_node *node, unsigned copy, const void *bytes)
 {
 	struct pf_node_expect expect = {
 		.pool_uuid = super->pool_uuid,
-		.addr = node->ptr.addr[0],
+		.addr = node->ptr.addr[copy],
 		.generation = node->ptr.generation,
 		.crc = node->ptr.crc,
 		.level = node->level,
@@ -37,12 +37,12 @@ int pf_walk_validate(const struct pf_super *super, const struct pf_walk_node *no
 	return pf_node_validate(bytes, &expect);
 }
 
-int pf_walk_read(struct pf_set *set, const struct pf_super *super, const struct pf_walk_node *node, void *buf)
+int pf_walk_read(struct pf_set *set, const struct pf_super *super, const struct pf_walk_node *node, unsigned copy, void *buf)
 {
-	if (!pf_set_addr_valid(set, node->ptr.addr[0], PF_NODE_BLOCKS))
+	if (!pf_set_addr_valid(set, node->ptr.addr[copy], PF_NODE_BLOCKS))
 		return -EIO;
-	int err = pf_set_read(set, node->ptr.addr[0], buf, PF_NODE_BLOCKS);
-	return err ? err : pf_walk_validate(super, node, buf);
+	int err = pf_set_read(set, node->ptr.addr[copy], buf, PF_NODE_BLOCKS);
+	return err ? err : pf_walk_validate(super, node, copy, buf);
 }
 
 static int call_bad(struct walk *w, const struct pf_walk_node *node, int err)
@@ -50,6 +50,19 @@ static int call_bad(struct walk *w, const struct pf_walk_node *node, int err)
 	struct pf_walk_node copy = *node;
 	copy.bytes = NULL;
 	return w->ops->bad ? w->ops->bad(w->arg, &copy, err) : 0;
+}
+
+/* @errs: of all copies, one of which is 0. */
+static int call_bad_copies(struct walk *w, const struct pf_walk_node *node, const int *errs)
+{
+	struct pf_walk_node shown = *node;
+	int err = 0;
+	shown.bytes = NULL;
+	for (unsigned copy = 0; !err && w->ops->bad_copy && copy < pf_walk_nr_copies(node); copy++) {
+		if (errs[copy])
+			err = w->ops->bad_copy(w->arg, &shown, copy, errs[copy]);
+	}
+	return err;
 }
 
 static int call_node(struct walk *w, const struct pf_walk_node *node)
@@ -78,6 +91,19 @@ static bool child_get(const struct walk *w, const struct frame *frame, unsigned 
 	return pf_key_cmp(child->upper, w->from) > 0 && pf_key_cmp(child->lower, w->to) <= 0;
 }
 
+/* An interior node from its first good copy; false: none is. @errs as with leaves. */
+static bool read_inner(struct walk *w, const struct pf_walk_node *node, void *bytes, int *errs)
+{
+	errs[0] = pf_walk_read(w->set, w->super, node, 0, bytes);
+	if (pf_walk_nr_copies(node) == 1)
+		return !errs[0];
+	if (!errs[0] && w->ops->bad_copy) /* only to be judged: no leaf is shown just now */
+		errs[1] = pf_walk_read(w->set, w->super, node, 1, w->leaves[0]);
+	else if (errs[0])
+		errs[1] = pf_walk_read(w->set, w->super, node, 1, bytes);
+	return !errs[0] || !errs[1];
+}
+
 /* Reads an interior node and makes it the top frame. */
 static int push(struct walk *w, const struct pf_walk_node *node)
 {
@@ -87,9 +113,12 @@ static int push(struct walk *w, const struct pf_walk_node *node)
 		if (!frame->bytes)
 			return -ENOMEM;
 	}
-	int err = pf_walk_read(w->set, w->super, node, frame->bytes);
+	int errs[PF_NODE_COPIES] = { 0 };
+	if (!read_inner(w, node, frame->bytes, errs))
+		return call_bad(w, node, errs[0]);
+	int err = call_bad_copies(w, node, errs);
 	if (err)
-		return call_bad(w, node, err);
+		return err;
 	frame->node = *node;
 	frame->node.bytes = frame->bytes;
 	frame->next = 0;
@@ -136,7 +165,7 @@ static int show_leaf(struct walk *w, const struct pf_walk_node *leaf)
 
 struct order { /* of reading: by address */
 	pf_addr addr;
-	unsigned index;
+	unsigned leaf, copy;
 };
 
 static int order_cmp(const void *a, const void *b)
@@ -145,39 +174,60 @@ static int order_cmp(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Reads @nr leaves in the order of their addresses; errs[i] is the result of leaf i. */
-static void read_leaves(struct walk *w, const struct pf_walk_node *leaves, unsigned nr, int *errs)
+static uint8_t *leaf_bytes(const struct walk *w, unsigned leaf, unsigned copy)
 {
-	struct order order[PF_WALK_BATCH];
-	struct pf_aio_req reqs[PF_WALK_BATCH];
+	return w->leaves[copy] + (size_t)leaf * PF_NODE_SIZE;
+}
+
+typedef int leaf_errs[PF_NODE_COPIES];
+
+/* Reads the first or all copies of @nr leaves in the order of their addresses; errs[i][copy] is the verdict. */
+static void read_leaves(struct walk *w, const struct pf_walk_node *leaves, unsigned nr, leaf_errs *errs)
+{
+	struct order order[PF_WALK_BATCH * PF_NODE_COPIES];
+	struct pf_aio_req reqs[PF_WALK_BATCH * PF_NODE_COPIES];
 	unsigned nr_reqs = 0;
 	for (unsigned i = 0; i < nr; i++) {
-		errs[i] = -EIO;
-		if (pf_set_addr_valid(w->set, leaves[i].ptr.addr[0], PF_NODE_BLOCKS))
-			order[nr_reqs++] = (struct order){ leaves[i].ptr.addr[0], i };
+		for (unsigned copy = 0; copy < (w->ops->bad_copy ? pf_walk_nr_copies(&leaves[i]) : 1); copy++) {
+			errs[i][copy] = -EIO;
+			if (pf_set_addr_valid(w->set, leaves[i].ptr.addr[copy], PF_NODE_BLOCKS))
+				order[nr_reqs++] = (struct order){ leaves[i].ptr.addr[copy], i, copy };
+		}
 	}
 	qsort(order, nr_reqs, sizeof(order[0]), order_cmp);
 	memset(reqs, 0, sizeof(reqs[0]) * nr_reqs);
-	for (unsigned i = 0; i < nr_reqs; i++) {
-		void *buf = (uint8_t *)w->leaves + (size_t)order[i].index * PF_NODE_SIZE;
-		pf_set_req(w->set, &reqs[i], PF_AIO_READ, order[i].addr, buf, PF_NODE_BLOCKS);
-	}
+	for (unsigned i = 0; i < nr_reqs; i++)
+		pf_set_req(w->set, &reqs[i], PF_AIO_READ, order[i].addr, leaf_bytes(w, order[i].leaf, order[i].copy),
+			   PF_NODE_BLOCKS);
 	if (nr_reqs)
 		pf_aio_run(w->set->aio, reqs, nr_reqs); /* each result is looked at */
-	for (unsigned i = 0; i < nr_reqs; i++)
-		errs[order[i].index] = reqs[i].result;
+	for (unsigned i = 0; i < nr_reqs; i++) {
+		unsigned leaf = order[i].leaf, copy = order[i].copy;
+		errs[leaf][copy] = reqs[i].result ? reqs[i].result :
+						    pf_walk_validate(w->super, &leaves[leaf], copy, leaf_bytes(w, leaf, copy));
+	}
+}
+
+/* The bytes of a good copy; NULL: there is none. */
+static const uint8_t *good_copy(struct walk *w, const struct pf_walk_node *leaves, unsigned i, leaf_errs *errs)
+{
+	if (!errs[i][0])
+		return leaf_bytes(w, i, 0);
+	if (pf_walk_nr_copies(&leaves[i]) == 1)
+		return NULL;
+	if (w->ops->bad_copy)
+		return errs[i][1] ? NULL : leaf_bytes(w, i, 1);
+	return pf_walk_read(w->set, w->super, &leaves[i], 1, leaf_bytes(w, i, 0)) ? NULL : leaf_bytes(w, i, 0);
 }
 
 static int show_leaves(struct walk *w, struct pf_walk_node *leaves, unsigned nr)
 {
-	int errs[PF_WALK_BATCH];
+	leaf_errs errs[PF_WALK_BATCH] = { 0 };
 	read_leaves(w, leaves, nr, errs);
 	for (unsigned i = 0; i < nr; i++) {
-		const void *bytes = (uint8_t *)w->leaves + (size_t)i * PF_NODE_SIZE;
-		int err = errs[i] ? errs[i] : pf_walk_validate(w->super, &leaves[i], bytes);
-		if (err) {
-			err = call_bad(w, &leaves[i], err);
-		} else {
+		const uint8_t *bytes = good_copy(w, leaves, i, errs);
+		int err = bytes ? call_bad_copies(w, &leaves[i], errs[i]) : call_bad(w, &leaves[i], errs[i][0]);
+		if (bytes && !err) {
 			leaves[i].bytes = bytes;
 			err = show_leaf(w, &leaves[i]);
 		}
@@ -237,10 +287,16 @@ int pf_walk_tree(struct pf_set *set, const struct pf_super *super, struct pf_key
 	w->to = to;
 	w->ops = ops;
 	w->arg = arg;
-	w->leaves = aligned_alloc(PF_BLOCK_SIZE, (size_t)PF_WALK_BATCH * PF_NODE_SIZE);
-	if (w->leaves)
+	unsigned nr_copies = ops->bad_copy ? PF_NODE_COPIES : 1;
+	bool memory = true;
+	for (unsigned copy = 0; copy < nr_copies; copy++) {
+		w->leaves[copy] = aligned_alloc(PF_BLOCK_SIZE, (size_t)PF_WALK_BATCH * PF_NODE_SIZE);
+		memory = memory && w->leaves[copy];
+	}
+	if (memory)
 		err = run(w);
-	free(w->leaves);
+	for (unsigned copy = 0; copy < nr_copies; copy++)
+		free(w->leaves[copy]);
 	for (unsigned i = 0; i < MAX_DEPTH; i++)
 		free(w->frames[i].bytes);
 	free(w);

@@ -57,7 +57,7 @@ static int freeze(struct pf_pool *pool)
 	c->next.written_ns = pf_now_ns(pool->env);
 	/* a number taken after the freeze is merely skipped after a crash */
 	c->next.counters.next_id = c->next.counters.next_orphan = atomic_load(&pool->next_id);
-	c->next.counters.node_blocks = space.node_blocks + tree.frozen_nodes * PF_NODE_BLOCKS;
+	c->next.counters.node_blocks = space.node_blocks + tree.frozen_nodes * PF_NODE_BLOCKS * pf_super_node_copies(&c->next);
 	pthread_mutex_lock(&c->lock);
 	c->frozen = generation;
 	pthread_mutex_unlock(&c->lock);

@@ -28,6 +28,7 @@
 #define PF_MAX_MEMBERS 32u
 #define PF_MAX_EPOCHS 16u
 #define PF_MAX_COPIES 3u
+#define PF_NODE_COPIES 2u                 /* addresses in a pointer to a node */
 #define PF_MAX_META_MEMBERS 3u
 #define PF_MAX_EXTENT_BLOCKS 256u         /* 1 MiB */
 #define PF_MAX_ITEM_BYTES 4000u           /* a quarter node: a split always works */

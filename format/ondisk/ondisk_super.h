@@ -61,7 +61,7 @@ struct pf_disk_super {
 	struct le64 hash_seed; /* of the name hashes */
 	struct pf_disk_ptr roots[2]; /* the tree; the second is reserved */
 	uint8_t root_level[2];
-	uint8_t meta_members[PF_MAX_META_MEMBERS]; /* ids, the first holds the nodes before version 6 */
+	uint8_t meta_members[PF_MAX_META_MEMBERS]; /* ids, in the order in which nodes go to them */
 	uint8_t log_members[PF_MAX_META_MEMBERS];  /* ids; the first nr_log of them have the log */
 	struct le64 log_start; /* LSN of the first block that is needed; from version 6 */
 	/* counters */

@@ -15,7 +15,7 @@ struct pf_disk_node_head {
 	struct le64 magic;
 	struct le64 crc;
 	uint8_t pool_uuid[16];
-	struct le64 addr[2]; /* where this copy was meant to lie, and the other */
+	struct le64 addr[2]; /* of both copies, the same in both: this one was meant to lie at one of them */
 	struct le64 generation;
 	struct pf_disk_key lower; /* first key that may be here */
 	struct pf_disk_key upper; /* first key that may not, all ones: no limit */

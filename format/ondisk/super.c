@@ -209,7 +209,8 @@ static bool root_valid(const struct pf_super *s)
 	bool copies = pf_has(&s->features, PF_FEAT_NODE_COPIES);
 	if (root->addr[0] == 0)
 		return s->root_level == 0 && root->addr[1] == 0;
-	if (root->addr[1] && (!copies || root->addr[1] == root->addr[0] || !root_addr_valid(s, root->addr[1])))
+	if (root->addr[1] && (!copies || pf_addr_member(root->addr[1]) == pf_addr_member(root->addr[0]) ||
+			      !root_addr_valid(s, root->addr[1])))
 		return false;
 	return root_addr_valid(s, root->addr[0]) && s->root_level <= MAX_ROOT_LEVEL && root->generation >= 1 &&
 	       root->generation <= s->generation;

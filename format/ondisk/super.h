@@ -69,6 +69,12 @@ struct pf_super {
 	uint8_t member_uuid[16];
 };
 
+/* Of a tree node that is written now, each on a metadata member of its own. */
+static inline unsigned pf_super_node_copies(const struct pf_super *super)
+{
+	return pf_has(&super->features, PF_FEAT_NODE_COPIES) && super->nr_meta > 1 ? PF_NODE_COPIES : 1;
+}
+
 /* Writes one block for member @member_id, checksum included. @block: PF_BLOCK_SIZE bytes. */
 void pf_super_pack(const struct pf_super *super, unsigned member_id, void *block);
 

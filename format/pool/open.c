@@ -30,8 +30,6 @@ static void set_state(struct pf_pool *pool, const struct pf_pool_options *option
 	pool->reclaim = pf_has(&super->features, PF_FEAT_RECLAIM);
 	pool->placement = super->placement;
 	pool->hash_seed = super->hash_seed;
-	for (unsigned i = 0; i < super->nr_meta; i++)
-		pool->node_reserve += pf_space_reserve_of(super->members[super->meta_members[i]].share_blocks);
 	pool->was_clean = super->flags & PF_SUPER_CLEAN;
 	pool->counters = super->counters;
 	atomic_store(&pool->next_id, super->counters.next_id);
@@ -78,6 +76,7 @@ int pf_pool_assemble(struct pf_set *set, const struct pf_pool_options *options, 
 	if (!err)
 		err = open_space(pool, fresh, diag);
 	if (!err) {
+		pool->node_reserve = pf_space_node_reserve(pool->space);
 		pf_space_set_node_blocks(pool->space, set->super.counters.node_blocks);
 		err = pf_tree_open(set, pool->space, &config, &pool->tree);
 	}

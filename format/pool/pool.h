@@ -90,7 +90,11 @@ void pf_pool_statfs(struct pf_pool *pool, struct pf_statfs *out);
 char *pf_pool_status_json(struct pf_pool *pool);
 
 /* In place: superblock version @to (>= the present one, <= PF_VERSION_NEWEST). The pool must be open for writing, clean when it
- * was opened, and without workers. 3 -> 4 rebuilds the maps from the tree. Errors: -EINVAL, -PF_EPOOL_DIRTY, I/O. */
+ * was opened, and without workers. 3 -> 4 rebuilds the maps from the tree. 5 -> 6 writes second copies of all nodes, if there are
+ * two metadata members; interrupted, it is gone on with by another call. Errors: -EINVAL, -PF_EPOOL_DIRTY, -ENOSPC (no room
+ * for the copies), I/O. */
 int pf_pool_upgrade(struct pf_pool *pool, unsigned to, struct pf_diag *diag);
+/* Are there nodes with one copy where new ones get two? Then an upgrade was interrupted. 0, -EIO, -ENOMEM, a damage code. */
+int pf_pool_single_nodes(struct pf_set *set, bool *found);
 
 #endif

@@ -121,15 +121,14 @@ struct pf_space {
 	const struct pf_env *env;
 	uint8_t pool_uuid[16];
 	bool reclaim; /* PF_FEAT_RECLAIM when it was opened */
-	unsigned nr_meta;
+	unsigned nr_copies, nr_meta; /* of a node that is written; metadata members */
 	uint8_t meta_members[PF_MAX_META_MEMBERS];
 	uint64_t reserved, released; /* promised blocks; times that freed ones have become free */
 	unsigned bad_groups;
 	uint64_t dropped_blocks, dropping_blocks;
 	struct pf_maps *newest, *oldest;
-	unsigned nr_loaded, max_loaded;
+	unsigned nr_loaded, max_loaded, nr_spare;
 	struct pf_run_chunk *spare; /* so that commit and free need no memory */
-	unsigned nr_spare;
 	bool lost_run; /* an allocation could not be noted: no further checkpoint may succeed */
 	unsigned nr;
 	struct pf_space_member members[PF_MAX_MEMBERS];

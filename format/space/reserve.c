@@ -60,22 +60,68 @@ uint64_t pf_space_avail(const struct pf_space *space, enum pf_space_use use)
 	return minus(pf_space_room(space, use), space->reserved);
 }
 
+uint64_t pf_space_room_for_copies(const uint64_t *room, unsigned nr_meta, unsigned nr_copies)
+{
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < nr_meta; i++)
+		sum += room[i];
+	if (nr_copies == 1)
+		return sum;
+	/* as the writer does it: the first two together, then what one of them has left beside the third */
+	uint64_t both = room[0] < room[1] ? room[0] : room[1], rest = room[0] + room[1] - 2 * both;
+	uint64_t third = nr_meta > 2 ? room[2] : 0;
+	return both + (rest < third ? rest : third);
+}
+
+/* Whole quads of @whole blocks, of which data leaves @safe alone, when @reserved blocks are promised and @room are there for data:
+ * promises take what data may take before they go into what is kept. */
+static uint64_t left_for_nodes(uint64_t whole, uint64_t safe, uint64_t reserved, uint64_t room)
+{
+	uint64_t least = minus(safe, minus(reserved, room));
+	whole = minus(whole, reserved);
+	return whole > least ? whole : least;
+}
+
 uint64_t pf_space_node_room(struct pf_space *space)
 {
-	uint64_t whole = 0, safe = 0;
+	uint64_t whole[PF_MAX_META_MEMBERS], safe[PF_MAX_META_MEMBERS], left[PF_MAX_META_MEMBERS];
+	uint64_t all_whole = 0, all_safe = 0;
 	pthread_mutex_lock(&space->lock);
 	for (unsigned i = 0; i < space->nr_meta; i++) {
 		const struct pf_space_member *m = &space->members[space->meta_members[i]];
 		uint64_t kept = pf_space_kept_quads(m, PF_USE_DATA);
-		whole += m->free_quads * PF_NODE_BLOCKS;
-		safe += (kept < m->free_quads ? kept : m->free_quads) * PF_NODE_BLOCKS;
+		all_whole += whole[i] = m->free_quads * PF_NODE_BLOCKS;
+		all_safe += safe[i] = (kept < m->free_quads ? kept : m->free_quads) * PF_NODE_BLOCKS;
 	}
 	uint64_t room = pf_space_room(space, PF_USE_DATA), reserved = space->reserved;
+	unsigned nr_copies = space->nr_copies;
 	pthread_mutex_unlock(&space->lock);
-	/* promises take what data may take before they go into what is kept */
-	uint64_t least = minus(safe, minus(reserved, room));
-	whole = minus(whole, reserved);
-	return whole > least ? whole : least;
+	if (nr_copies == 1)
+		return left_for_nodes(all_whole, all_safe, reserved, room);
+	/* nobody knows to which member the promises will go: to the one in question */
+	for (unsigned i = 0; i < space->nr_meta; i++)
+		left[i] = left_for_nodes(whole[i], safe[i], reserved, room);
+	return pf_space_room_for_copies(left, space->nr_meta, nr_copies);
+}
+
+uint64_t pf_space_node_reserve(struct pf_space *space)
+{
+	uint64_t reserve[PF_MAX_META_MEMBERS];
+	pthread_mutex_lock(&space->lock);
+	for (unsigned i = 0; i < space->nr_meta; i++)
+		reserve[i] = pf_space_reserve_of(space->members[space->meta_members[i]].share_blocks);
+	unsigned nr_copies = space->nr_copies;
+	pthread_mutex_unlock(&space->lock);
+	return pf_space_room_for_copies(reserve, space->nr_meta, nr_copies);
+}
+
+uint64_t pf_space_member_node_room(struct pf_space *space, unsigned member)
+{
+	assert(member < space->nr);
+	pthread_mutex_lock(&space->lock);
+	uint64_t room = pf_space_member_room(&space->members[member], PF_USE_NODE);
+	pthread_mutex_unlock(&space->lock);
+	return room;
 }
 
 int pf_space_reserve(struct pf_space *space, enum pf_space_use use, uint64_t nr)
@@ -100,8 +146,9 @@ void pf_space_unreserve(struct pf_space *space, uint64_t nr)
 
 /* -- nodes per member
  * ------------------------------------------------------------------------------------------------- * The superblock
- * has only their sum. After an open it is taken to lie on the metadata members in order, each up to its share; nodes
- * freed on a member that was not given so many are taken off the others, so that the sum stays exact. */
+ * has only their sum. After an open it is taken to lie on the metadata members in order, each up to its share (half of it on
+ * the first and half on the second where each node has two copies); nodes freed on a member that was not given so many are
+ * taken off the others, so that the sum stays exact. */
 
 void pf_space_add_nodes(struct pf_space *space, unsigned member, uint64_t nr)
 {
@@ -123,16 +170,23 @@ void pf_space_sub_nodes(struct pf_space *space, unsigned member, uint64_t nr)
 		nr = take_nodes(&space->members[i], nr);
 }
 
+static uint64_t give_nodes(struct pf_space_member *m, uint64_t nr)
+{
+	uint64_t room = minus(m->share_blocks, m->node_blocks), n = nr < room ? nr : room;
+	m->node_blocks += n;
+	return n;
+}
+
 void pf_space_set_node_blocks(struct pf_space *space, uint64_t node_blocks)
 {
 	pthread_mutex_lock(&space->lock);
+	uint64_t half = space->nr_copies > 1 ? node_blocks / space->nr_copies : 0;
 	for (unsigned i = 0; i < space->nr; i++)
 		space->members[i].node_blocks = 0;
-	for (unsigned i = 0; i < space->nr_meta; i++) {
-		struct pf_space_member *m = &space->members[space->meta_members[i]];
-		m->node_blocks = node_blocks < m->share_blocks ? node_blocks : m->share_blocks;
-		node_blocks -= m->node_blocks;
-	}
+	for (unsigned i = 0; i < space->nr_copies && half; i++)
+		node_blocks -= give_nodes(&space->members[space->meta_members[i]], half);
+	for (unsigned i = 0; i < space->nr_meta; i++)
+		node_blocks -= give_nodes(&space->members[space->meta_members[i]], node_blocks);
 	/* what no share holds lies somewhere on the first one */
 	space->members[space->meta_members[0]].node_blocks += node_blocks;
 	pthread_mutex_unlock(&space->lock);

@@ -62,6 +62,7 @@ static int new_space(struct pf_set *set, struct pf_space **out)
 	space->nr = set->nr;
 	memcpy(space->pool_uuid, set->super.pool_uuid, sizeof(space->pool_uuid));
 	space->reclaim = pf_has(&set->super.features, PF_FEAT_RECLAIM);
+	space->nr_copies = pf_super_node_copies(&set->super);
 	space->nr_meta = set->super.nr_meta;
 	memcpy(space->meta_members, set->super.meta_members, sizeof(space->meta_members));
 	space->max_loaded = PF_SPACE_MAX_LOADED;
@@ -187,6 +188,13 @@ void pf_space_begin_reclaim(struct pf_space *space)
 {
 	pthread_mutex_lock(&space->lock);
 	space->reclaim = true;
+	pthread_mutex_unlock(&space->lock);
+}
+
+void pf_space_begin_copies(struct pf_space *space)
+{
+	pthread_mutex_lock(&space->lock);
+	space->nr_copies = pf_super_node_copies(&space->set->super);
 	pthread_mutex_unlock(&space->lock);
 }
 

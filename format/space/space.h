@@ -23,6 +23,9 @@
  *       quads are data's always, so its room is free - 4 * min(kept / 4, whole quads) exactly. Privileged data
  *       (overwrites) is kept off half of that only.
  *   I8  Without the feature RECLAIM freed data blocks are not released and not entered in freed(); nodes always are.
+ *   I9  With the feature NODE_COPIES and two metadata members or more a node takes a quad on each of two of them: room for
+ *       it is where both have room. Of three the first two are used while both have some, then what is left of one of
+ *       them beside the third; the rest of the third counts for nothing.
  *
  * Locks: one mutex inside, never held across I/O to load a map... a load drops it and looks again.
  * commit/free/freeze are called under the exclusive tree lock; alloc/unalloc from anywhere.
@@ -112,7 +115,7 @@ struct pf_space_stats {
 	uint64_t free_blocks;      /* allocatable now */
 	uint64_t pending_blocks;   /* freed, waiting for a checkpoint or a reader */
 	uint64_t reserved_blocks;  /* promised by pf_space_reserve() */
-	uint64_t node_blocks;      /* named by the tree */
+	uint64_t node_blocks;      /* named by the tree, all copies */
 	uint64_t avail_blocks;     /* that PF_USE_DATA could take now */
 	uint64_t meta_free_blocks; /* of whole quads on the metadata members: what nodes could take */
 	uint64_t dropped_blocks;   /* frees into bad groups: leaked until fsck (I5) */
@@ -120,8 +123,13 @@ struct pf_space_stats {
 };
 void pf_space_stats(struct pf_space *space, struct pf_space_stats *out);
 void pf_space_member_stats(struct pf_space *space, unsigned member, uint64_t *free_blocks, uint64_t *pending_blocks);
-/* Blocks that nodes could take on the metadata members, whatever comes of the promises to data. */
+/* How many blocks of nodes could be written, all their copies with them, whatever comes of the promises to data: a node and its
+ * copies count once (I9). */
 uint64_t pf_space_node_room(struct pf_space *space);
+/* So many of them only checkpoints and deletions may use. */
+uint64_t pf_space_node_reserve(struct pf_space *space);
+/* For as many nodes as there are metadata members with @room[i] blocks, in the superblock's order. */
+uint64_t pf_space_room_for_copies(const uint64_t *room, unsigned nr_meta, unsigned nr_copies);
 /* More than a quarter of what is free waits for a checkpoint (design rule 16). */
 bool pf_space_wants_commit(struct pf_space *space);
 /* The part of the share that only checkpoints and deletions may use. */
@@ -134,6 +142,10 @@ static inline uint64_t pf_space_reserve_of(uint64_t share_blocks)
 bool pf_space_retry_maps(struct pf_space *space);
 /* An upgrade gives the pool the feature RECLAIM (I8). */
 void pf_space_begin_reclaim(struct pf_space *space);
+/* The same for NODE_COPIES, when set->super has it. */
+void pf_space_begin_copies(struct pf_space *space);
+/* Blocks that nodes could take on one member now. */
+uint64_t pf_space_member_node_room(struct pf_space *space, unsigned member);
 /* Told once after open from the superblock; commit/free of nodes keep it up to date. */
 void pf_space_set_node_blocks(struct pf_space *space, uint64_t node_blocks);
 

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Once for each place: a damaged node is met again by every operation that needs it. */
-static void report(struct pf_tree *tree, pf_addr addr, int err)
+/* Once for each place: a damaged node is met again by every operation that needs it. @helped: another copy is good. */
+static void report(struct pf_tree *tree, pf_addr addr, int err, bool helped)
 {
 	bool known = false;
 	pthread_mutex_lock(&tree->mutex);
@@ -17,11 +17,13 @@ static void report(struct pf_tree *tree, pf_addr addr, int err)
 	if (known)
 		return;
 	unsigned member = pf_addr_member(addr);
-	const char *name = member < tree->set->nr ? tree->set->members[member].io->name : NULL;
-	pf_log(tree->set->env, PF_LOG_ERROR,
-	       "member %u (%s), offset %" PRIu64
-	       ": %s; run fsck.poolfs on the unmounted pool to see what depends on it",
-	       member, name ? name : "no such member", pf_addr_block(addr) << PF_BLOCK_SHIFT, pf_strerror(err));
+	struct pf_io *io = member < tree->set->nr ? tree->set->members[member].io : NULL;
+	if (io && pf_is_damage(err)) /* an error of the transfer has been counted */
+		pf_io_account_error(io);
+	pf_log(tree->set->env, helped ? PF_LOG_WARNING : PF_LOG_ERROR, "member %u (%s), offset %" PRIu64 ": %s; %s", member,
+	       io ? io->name : "no such member", pf_addr_block(addr) << PF_BLOCK_SHIFT, pf_strerror(err),
+	       helped ? "the other copy is good and is used; 'fsck.poolfs -p' on the unmounted pool writes this one anew" :
+			"run fsck.poolfs on the unmounted pool to see what depends on it");
 }
 
 static int read_copy(struct pf_view *v, unsigned copy, struct pf_node *node)
@@ -38,11 +40,7 @@ static int read_copy(struct pf_view *v, unsigned copy, struct pf_node *node)
 		.upper = v->absent_upper,
 	};
 	int err = pf_set_read(set, addr, node->buf, PF_NODE_BLOCKS);
-	if (!err)
-		err = pf_node_validate(node->buf, &expect);
-	if (err)
-		report(v->tree, addr, err);
-	return err;
+	return err ? err : pf_node_validate(node->buf, &expect);
 }
 
 static int pin_room(struct pf_node_pins *pins)
@@ -73,15 +71,19 @@ void pf_cache_unpin(struct pf_tree *tree, struct pf_node_pins *pins)
 	*pins = (struct pf_node_pins){ 0 };
 }
 
-/* Reads into a new node, from whichever copy is good. */
+/* Reads into a new node, from whichever copy is good; the first one unless that is bad, so that the disk of the second may sleep. */
 static int read_node(struct pf_view *v, struct pf_node **out)
 {
 	struct pf_node *node = pf_cache_new(v->tree);
 	if (!node)
 		return -ENOMEM;
-	int err = read_copy(v, 0, node);
-	if (err && v->absent.addr[1])
-		err = read_copy(v, 1, node);
+	unsigned nr_copies = v->absent.addr[1] ? 2 : 1, nr_bad = 0;
+	int errs[PF_NODE_COPIES], err = 0;
+	do {
+		err = errs[nr_bad] = read_copy(v, nr_bad, node);
+	} while (err && ++nr_bad < nr_copies);
+	for (unsigned i = 0; i < nr_bad; i++)
+		report(v->tree, v->absent.addr[i], errs[i], !err);
 	if (err) {
 		pf_cache_free_list(v->tree, node);
 		return err;
@@ -116,10 +118,14 @@ int pf_cache_load(struct pf_view *v)
 {
 	struct pf_tree *tree = v->tree;
 	struct pf_space *space = tree->space;
-	unsigned member[2] = { pf_addr_member(v->absent.addr[0]), pf_addr_member(v->absent.addr[1]) }, ticket[2];
-	unsigned nr_copies = v->absent.addr[1] ? 2 : 1;
-	for (unsigned i = 0; i < nr_copies; i++)
-		ticket[i] = pf_space_reader_enter(space, member[i]);
+	unsigned member[PF_NODE_COPIES], ticket[PF_NODE_COPIES], nr = 0;
+	for (unsigned i = 0; i < PF_NODE_COPIES && v->absent.addr[i]; i++) {
+		member[nr] = pf_addr_member(v->absent.addr[i]);
+		if (member[nr] < tree->set->nr) { /* a forged pointer: the read will say so */
+			ticket[nr] = pf_space_reader_enter(space, member[nr]);
+			nr++;
+		}
+	}
 	pthread_rwlock_unlock(&tree->lock);
 
 	struct pf_node *node = NULL;
@@ -134,7 +140,7 @@ int pf_cache_load(struct pf_view *v)
 		pthread_rwlock_unlock(&tree->lock);
 	}
 	/* After the insertion: see cache.h I4. */
-	for (unsigned i = 0; i < nr_copies; i++)
+	for (unsigned i = 0; i < nr; i++)
 		pf_space_reader_exit(space, member[i], ticket[i]);
 	return err;
 }

@@ -84,7 +84,8 @@ static bool inner_valid(const struct pf_disk_node_head *head)
 		struct pf_ptr ptr = pf_ptr_get(children[i].ptr);
 		/* A virtual number from a disk would lead to a node in memory: the address check is not a nicety. */
 		if (!key_in_order(head, i, prev, key) || !addr_valid(ptr.addr[0]) ||
-		    (ptr.addr[1] && !addr_valid(ptr.addr[1])) || ptr.addr[0] == ptr.addr[1] ||
+		    (ptr.addr[1] && (!addr_valid(ptr.addr[1]) ||
+				     pf_addr_member(ptr.addr[0]) == pf_addr_member(ptr.addr[1]))) ||
 		    ptr.generation > pf_get64(head->generation))
 			return false;
 		prev = key;

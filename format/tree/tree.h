@@ -112,6 +112,10 @@ void pf_txn_del(struct pf_txn *txn, struct pf_key key);                         
 /* Releases the lock if held, and the memory. */
 void pf_txn_end(struct pf_txn *txn);
 
+/* Makes the node of @level for @key dirty, and those above it: the next checkpoint writes them anew, with all their copies, and
+ * frees the old places. 0, also when the tree has no such level; -EIO, -ENOMEM, a damage code. */
+int pf_tree_rewrite(struct pf_tree *tree, struct pf_key key, unsigned level);
+
 /* -- checkpoint support (commit/checkpoint.c) ----------------------------------------------------------------------- */
 /* The exclusive lock by itself (freeze and completion do more than the tree's part under it). */
 void pf_tree_lock(struct pf_tree *tree);
@@ -119,8 +123,8 @@ void pf_tree_unlock(struct pf_tree *tree);
 /* Under the exclusive lock, O(1): dirty nodes become frozen ones of @generation. */
 void pf_tree_freeze(struct pf_tree *tree, uint64_t generation);
 /* Writes the frozen nodes bottom-up from private copies, in large sequential writes (not flushed): allocates their addresses
- * (pf_space_alloc PF_USE_NODE, preferred member set->super.meta_members[0], then the other metadata members; commits
- * them by pf_space_commit_frozen), fills *root and *root_level.
+ * (pf_space_alloc PF_USE_NODE, on the metadata members in the order of set->super; pf_super_node_copies() of each node, on as
+ * many members; commits them by pf_space_commit_frozen), fills *root and *root_level.
  * Errors: -EIO, -ENOSPC; may be called again (a failed write is redone elsewhere). */
 int pf_tree_write_frozen(struct pf_tree *tree, struct pf_ptr *root, unsigned *root_level);
 /* Under the exclusive lock, G is durable: frozen nodes become clean under their addresses, pointers of newer nodes are

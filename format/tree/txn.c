@@ -183,6 +183,45 @@ void pf_txn_end(struct pf_txn *txn)
 	txn->nr_spare = 0;
 }
 
+int pf_tree_rewrite(struct pf_tree *tree, struct pf_key key, unsigned level)
+{
+	struct pf_txn txn;
+	struct pf_view v;
+	int err;
+	pf_txn_init(&txn, tree);
+	pf_view_start(&v, tree);
+	for (;;) {
+		struct pf_path path;
+		pthread_rwlock_wrlock(&tree->lock);
+		txn.locked = true;
+		err = level <= tree->root_level ? pf_find_path(&v, key, level, &path) : -ENOENT;
+		if (err == -PF_ENODE_ABSENT) {
+			txn.locked = false;
+			err = pf_cache_load(&v);
+			if (err)
+				break;
+			continue;
+		}
+		unsigned need = 0; /* only those of a checkpoint under way are copied */
+		for (unsigned at = level; !err && at <= tree->root_level; at++)
+			need += pf_node_is_frozen(tree, path.at[at].node);
+		if (err || txn.nr_spare >= need) {
+			if (!err)
+				pf_path_dirty(&txn, &path, level);
+			break;
+		}
+		pthread_rwlock_unlock(&tree->lock);
+		txn.locked = false;
+		err = pf_cache_new_spares(tree, &txn.spare, &txn.nr_spare, need - txn.nr_spare);
+		if (err)
+			break;
+	}
+	pf_txn_end(&txn);
+	if (v.pins.nodes)
+		pf_cache_unpin(tree, &v.pins);
+	return err == -ENOENT ? 0 : err;
+}
+
 static bool find(struct pf_txn *txn, struct pf_key key, enum pf_find how, struct pf_item *item)
 {
 	struct pf_view v = { .tree = txn->tree };

@@ -2,7 +2,8 @@
  *
  * Writing the frozen nodes. Level by level from the leaves, so that a parent finds addresses and CRCs of its children; in
  * order of keys, so that neighbours in the tree are neighbours on the disk; in batches, each as few runs as the free space
- * allows. Runs without the tree lock: frozen bytes never change, the frozen lists belong to the checkpoint alone, and only the
+ * allows. Where the pool has two copies of each node, both are written together, from the same bytes: a node whose second
+ * copy finds no room or fails is not written at all. Runs without the tree lock: frozen bytes never change, the frozen lists belong to the checkpoint alone, and only the
  * hash, which leads to children, is looked at under the shared lock.
  */
 #include "tree/cache.h"
@@ -12,15 +13,27 @@
 
 #define BATCH_NODES 64u
 
+struct place { /* of one copy of consecutive nodes of a batch */
+	struct pf_run run;
+	unsigned first; /* node */
+};
+
 struct batch {
 	struct pf_tree *tree;
-	uint8_t *buf; /* BATCH_NODES packed nodes */
+	uint8_t *buf; /* BATCH_NODES packed nodes, each for all of its copies */
 	struct pf_node **nodes;
 	unsigned nr;
-	struct pf_run runs[BATCH_NODES];
-	struct pf_aio_req reqs[BATCH_NODES];
-	unsigned nr_runs;
+	unsigned nr_copies; /* of each node */
+	struct place places[BATCH_NODES * PF_NODE_COPIES];
+	struct pf_aio_req reqs[BATCH_NODES * PF_NODE_COPIES];
+	unsigned nr_places;
 	struct pf_ptr ptrs[BATCH_NODES];
+	bool failed[BATCH_NODES];
+};
+
+/* Where the next node of each copy should go, so that neighbours lie together. */
+struct goals {
+	pf_addr addr[PF_NODE_COPIES];
 };
 
 /* Metadata members in their order, those that failed a write of this checkpoint last. */
@@ -38,8 +51,8 @@ static unsigned candidates(const struct pf_tree *tree, unsigned members[PF_MAX_M
 	return nr;
 }
 
-/* One run for at most @nr nodes, near @goal. */
-static int allocate(struct pf_tree *tree, unsigned nr, pf_addr goal, struct pf_run *run)
+/* One run for at most @nr nodes, near @goal, not on the member @other (-1: anywhere). */
+static int allocate(struct pf_tree *tree, unsigned nr, pf_addr goal, int other, struct pf_run *run)
 {
 	unsigned members[PF_MAX_META_MEMBERS], nr_members = candidates(tree, members);
 	int err = -ENOSPC;
@@ -52,6 +65,8 @@ static int allocate(struct pf_tree *tree, unsigned nr, pf_addr goal, struct pf_r
 			.member = (int)members[i],
 			.only_member = true,
 		};
+		if (req.member == other)
+			continue;
 		int one = pf_space_alloc(tree->space, &req, run);
 		/* No room is the answer only if nothing worse was met. */
 		if (!one || one != -ENOSPC || err == -ENOSPC)
@@ -66,21 +81,37 @@ static int allocate(struct pf_tree *tree, unsigned nr, pf_addr goal, struct pf_r
 	return 0;
 }
 
-static int allocate_batch(struct batch *b, pf_addr *goal)
+/* Places for copy @copy of @nr nodes from @first on; *covered says for how many, if @other is -1, else it is for all of them. */
+static int place_copy(struct batch *b, unsigned first, unsigned nr, int other, pf_addr *goal, unsigned *covered)
 {
-	b->nr_runs = 0;
-	for (unsigned nr = 0; nr < b->nr; b->nr_runs++) {
-		struct pf_run *run = &b->runs[b->nr_runs];
-		int err = allocate(b->tree, b->nr - nr, *goal, run);
-		if (err) {
-			while (b->nr_runs)
-				pf_space_unalloc(b->tree->space, b->runs[--b->nr_runs]);
+	*covered = 0;
+	do {
+		struct place *place = &b->places[b->nr_places];
+		place->first = first + *covered;
+		int err = allocate(b->tree, nr - *covered, *goal, other, &place->run);
+		if (err)
 			return err;
-		}
-		nr += (unsigned)(run->nr / PF_NODE_BLOCKS);
-		*goal = run->addr + run->nr;
-	}
+		b->nr_places++;
+		*covered += (unsigned)(place->run.nr / PF_NODE_BLOCKS);
+		*goal = place->run.addr + place->run.nr;
+	} while (other >= 0 && *covered < nr);
 	return 0;
+}
+
+/* A node gets all of its copies, each on another member, or none. */
+static int allocate_batch(struct batch *b, struct goals *goals)
+{
+	int err = 0;
+	b->nr_places = 0;
+	for (unsigned nr = 0, n, all; nr < b->nr && !err; nr += n) {
+		unsigned place = b->nr_places;
+		err = place_copy(b, nr, b->nr - nr, -1, &goals->addr[0], &n);
+		if (!err && b->nr_copies > 1)
+			err = place_copy(b, nr, n, (int)pf_addr_member(b->places[place].run.addr), &goals->addr[1], &all);
+	}
+	while (err && b->nr_places)
+		pf_space_unalloc(b->tree->space, b->places[--b->nr_places].run);
+	return err;
 }
 
 /* Addresses for numbers: children of the frozen tree are written, or were never changed. */
@@ -98,23 +129,31 @@ static void name_children(struct pf_tree *tree, struct pf_node *packed)
 	pthread_rwlock_unlock(&tree->lock);
 }
 
+static void assign_addresses(struct batch *b)
+{
+	for (unsigned i = 0; i < b->nr; i++)
+		b->ptrs[i] = (struct pf_ptr){ .generation = b->tree->frozen_generation };
+	for (unsigned p = 0; p < b->nr_places; p++) {
+		const struct place *place = &b->places[p];
+		pf_set_req(b->tree->set, &b->reqs[p], PF_AIO_WRITE, place->run.addr,
+			   b->buf + (size_t)place->first * PF_NODE_SIZE, place->run.nr);
+		for (unsigned i = 0; i < place->run.nr / PF_NODE_BLOCKS; i++) {
+			pf_addr *addr = b->ptrs[place->first + i].addr;
+			addr[addr[0] != 0] = place->run.addr + (uint64_t)i * PF_NODE_BLOCKS;
+		}
+	}
+}
+
 static void pack_batch(struct batch *b)
 {
 	struct pf_tree *tree = b->tree;
-	unsigned nr = 0;
-	for (unsigned r = 0; r < b->nr_runs; r++) {
-		pf_set_req(tree->set, &b->reqs[r], PF_AIO_WRITE, b->runs[r].addr, b->buf + (size_t)nr * PF_NODE_SIZE,
-			   b->runs[r].nr);
-		for (unsigned i = 0; i < b->runs[r].nr / PF_NODE_BLOCKS; i++, nr++) {
-			struct pf_node packed = { .buf = b->buf + (size_t)nr * PF_NODE_SIZE };
-			struct pf_ptr *ptr = &b->ptrs[nr];
-			pf_node_pack(b->nodes[nr], packed.buf);
-			if (pf_node_level(&packed))
-				name_children(tree, &packed);
-			*ptr = (struct pf_ptr){ .addr = { b->runs[r].addr + (uint64_t)i * PF_NODE_BLOCKS },
-						.generation = tree->frozen_generation };
-			ptr->crc = pf_node_seal(packed.buf, tree->set->super.pool_uuid, ptr->addr, ptr->generation);
-		}
+	for (unsigned i = 0; i < b->nr; i++) {
+		struct pf_node packed = { .buf = b->buf + (size_t)i * PF_NODE_SIZE };
+		struct pf_ptr *ptr = &b->ptrs[i];
+		pf_node_pack(b->nodes[i], packed.buf);
+		if (pf_node_level(&packed))
+			name_children(tree, &packed);
+		ptr->crc = pf_node_seal(packed.buf, tree->set->super.pool_uuid, ptr->addr, ptr->generation);
 	}
 }
 
@@ -134,24 +173,41 @@ static void keep_bad_run(struct pf_tree *tree, struct pf_run run, int err)
 	tree->bad_runs[tree->nr_bad_runs++] = run;
 }
 
-static int write_batch(struct batch *b, pf_addr *goal)
+/* What of a place nodes have taken that are written whole; the rest is given back, as those go elsewhere with all their copies. */
+static void settle_place(struct batch *b, const struct place *place)
 {
-	int err = allocate_batch(b, goal);
+	for (unsigned i = 0; i < place->run.nr / PF_NODE_BLOCKS; i++) {
+		struct pf_run run = { place->run.addr + (uint64_t)i * PF_NODE_BLOCKS, PF_NODE_BLOCKS };
+		if (b->failed[place->first + i])
+			pf_space_unalloc(b->tree->space, run);
+		else
+			pf_space_commit_frozen(b->tree->space, run);
+	}
+}
+
+static int write_batch(struct batch *b, struct goals *goals)
+{
+	int err = allocate_batch(b, goals);
 	if (err)
 		return err;
+	assign_addresses(b);
 	pack_batch(b);
-	err = pf_aio_run(b->tree->set->aio, b->reqs, b->nr_runs);
-	unsigned nr = 0;
-	for (unsigned r = 0; r < b->nr_runs; r++) {
-		unsigned end = nr + (unsigned)(b->runs[r].nr / PF_NODE_BLOCKS);
-		if (b->reqs[r].result) {
-			keep_bad_run(b->tree, b->runs[r], b->reqs[r].result);
-			nr = end;
-			continue;
-		}
-		pf_space_commit_frozen(b->tree->space, b->runs[r]);
-		for (; nr < end; nr++)
-			b->nodes[nr]->ptr = b->ptrs[nr];
+	err = pf_aio_run(b->tree->set->aio, b->reqs, b->nr_places);
+	memset(b->failed, 0, sizeof(b->failed));
+	for (unsigned p = 0; p < b->nr_places; p++) {
+		const struct place *place = &b->places[p];
+		for (unsigned i = 0; b->reqs[p].result && i < place->run.nr / PF_NODE_BLOCKS; i++)
+			b->failed[place->first + i] = true;
+	}
+	for (unsigned p = 0; p < b->nr_places; p++) {
+		if (b->reqs[p].result)
+			keep_bad_run(b->tree, b->places[p].run, b->reqs[p].result);
+		else
+			settle_place(b, &b->places[p]);
+	}
+	for (unsigned i = 0; i < b->nr; i++) {
+		if (!b->failed[i])
+			b->nodes[i]->ptr = b->ptrs[i];
 	}
 	return err;
 }
@@ -186,7 +242,7 @@ static int collect(struct pf_tree *tree, unsigned level, struct pf_node ***out, 
 	return 0;
 }
 
-static int write_level(struct batch *b, unsigned level, pf_addr *goal)
+static int write_level(struct batch *b, unsigned level, struct goals *goals)
 {
 	struct pf_node **nodes;
 	size_t nr;
@@ -194,7 +250,7 @@ static int write_level(struct batch *b, unsigned level, pf_addr *goal)
 	for (size_t i = 0; i < nr && !err; i += b->nr) {
 		b->nodes = nodes + i;
 		b->nr = (unsigned)(nr - i < BATCH_NODES ? nr - i : BATCH_NODES);
-		err = write_batch(b, goal);
+		err = write_batch(b, goals);
 	}
 	free(nodes);
 	return err;
@@ -205,14 +261,15 @@ int pf_tree_write_frozen(struct pf_tree *tree, struct pf_ptr *root, unsigned *ro
 	assert(tree->freezing);
 	struct batch *b = calloc(1, sizeof(*b));
 	int err = b ? 0 : -ENOMEM;
-	pf_addr goal = 0;
+	struct goals goals = { { 0 } };
 	if (!err) {
 		b->tree = tree;
+		b->nr_copies = pf_super_node_copies(&tree->set->super);
 		b->buf = aligned_alloc(PF_BLOCK_SIZE, (size_t)BATCH_NODES * PF_NODE_SIZE);
 		err = b->buf ? 0 : -ENOMEM;
 	}
 	for (unsigned level = 0; level < PF_TREE_LEVELS && !err; level++)
-		err = write_level(b, level, &goal);
+		err = write_level(b, level, &goals);
 	if (!err) {
 		*root = tree->frozen_root;
 		*root_level = tree->frozen_root_level;
