@@ -190,6 +190,7 @@ END_TEST
 	X(in.features = pf_version_features(5); in.root.addr[1] = 0)                               \
 	X(in.features = pf_version_features(5); in.nr_log = 0)                                     \
 	X(in.root.addr[1] = in.root.addr[0])                                                       \
+	X(in.root.addr[1] = in.root.addr[0] + PF_NODE_BLOCKS)     /* dies with the first */        \
 	X(in.root.addr[0] = 0; in.root_level = 0)                 /* a second without a first */   \
 	X(in.root.addr[0] = pf_addr_make(0, 0))                                                    \
 	X(in.root.addr[0] = pf_addr_make(3, 10000))                                                \
@@ -243,6 +244,9 @@ START_TEST(round_trip_of_a_log)
 	pf_super_pack(&in, 1, block);
 	ck_assert_int_eq(pf_super_unpack(block, &out), 0);
 	ck_assert_mem_eq(&in, &out, sizeof(in));
+	ck_assert_uint_eq(pf_super_node_copies(&out), 2);
+	in.features = pf_version_features(5);
+	ck_assert_uint_eq(pf_super_node_copies(&in), 1);
 
 	/* members beyond nr_log do not count, as mkfs of older versions has left something there */
 	setup_logged();
