@@ -57,12 +57,14 @@ libpoolfs_a_SOURCES = \
 	format/log/log.c \
 	format/log/log.h \
 	format/log/log_int.h \
+	format/log/log_place.c \
 	format/log/log_scan.c \
 	format/log/log_scan.h \
 	format/log/log_write.c \
 	format/space/alloc.c \
 	format/space/bits.c \
 	format/space/bits.h \
+	format/space/claim.c \
 	format/space/epoch.c \
 	format/space/group.c \
 	format/space/private.h \
@@ -105,10 +107,14 @@ libpoolfs_a_SOURCES = \
 	format/object/create.c \
 	format/object/data.c \
 	format/object/data.h \
+	format/object/dirty.c \
+	format/object/dirty.h \
 	format/object/falloc.c \
 	format/object/file.c \
 	format/object/inode.c \
 	format/object/inode.h \
+	format/object/intent.c \
+	format/object/intent.h \
 	format/object/namei.c \
 	format/object/namei.h \
 	format/object/names.c \
@@ -118,6 +124,8 @@ libpoolfs_a_SOURCES = \
 	format/object/path.c \
 	format/object/path.h \
 	format/object/posix.h \
+	format/object/redo.c \
+	format/object/redo.h \
 	format/object/refs.c \
 	format/object/refs.h \
 	format/object/remove.c \
@@ -131,6 +139,8 @@ libpoolfs_a_SOURCES = \
 	format/commit/checkpoint.c \
 	format/commit/checkpoint.h \
 	format/commit/commit_int.h \
+	format/commit/replay.c \
+	format/commit/replay.h \
 	format/commit/sync.c \
 	format/commit/worker.c \
 	format/pool/control.h \

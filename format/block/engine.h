@@ -12,12 +12,13 @@
  *   I4  'failed' is set once, when a checkpoint cannot be completed on any metadata member any more; from then on every
  *       change returns -EROFS and every fsync -EIO.
  *
- * Uses: base, ondisk, member, space, tree.
+ * Uses: base, ondisk, member, log, space, tree.
  */
 #ifndef PF_BLOCK_ENGINE_H
 #define PF_BLOCK_ENGINE_H
 
 #include "block/bufpool.h"
+#include "log/log.h"
 #include "ondisk/super.h"
 #include "space/space.h"
 #include "tree/tree.h"
@@ -63,6 +64,13 @@ struct pf_pool {
 	atomic_uint_fast64_t drain_failures; /* so far, and the error of the latest */
 	atomic_int drain_error;
 
+	/* NULL: no log (before version 6, read-only, or while its records are being redone) */
+	struct pf_log *log;
+	atomic_uint_fast64_t durable_generation; /* of the last checkpoint that is durable */
+	bool log_pending;            /* opened without recovery (fsck): the log still has to be redone */
+	bool replaying;              /* records are being redone: nobody else uses the pool, no checkpoint may begin */
+	struct timespec replay_now; /* the time of the record */
+
 	struct pf_commit *commit;
 	/* Installed by commit/: completes a checkpoint (and some reaping first), so that freed space comes back. No tree lock held. */
 	int (*make_room)(struct pf_pool *pool);
@@ -88,6 +96,8 @@ struct pf_pool {
 /* 0, or why nothing may be changed: -EROFS. */
 static inline int pf_pool_writable(struct pf_pool *pool)
 {
+	if (pool->replaying)
+		return 0; /* a read-only pool replays in memory */
 	return pool->read_only || atomic_load_explicit(&pool->failed, memory_order_relaxed) ? -EROFS : 0;
 }
 

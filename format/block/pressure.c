@@ -15,6 +15,8 @@ uint64_t pf_dirty_limit(struct pf_pool *pool)
 
 int pf_slow_down(struct pf_pool *pool)
 {
+	if (pool->replaying)
+		return 0; /* what the log holds was within the limits once */
 	uint64_t dirty = pf_tree_dirty(pool->tree);
 	return dirty > DIRTY_MIN && dirty > pf_dirty_limit(pool) / 2 ? pool->throttle(pool) : 0;
 }
@@ -41,7 +43,7 @@ bool pf_staging_presses(struct pf_pool *pool)
 
 int pf_node_gate(struct pf_pool *pool, enum pf_growth growth)
 {
-	if (growth == PF_SHRINKS || has_room(pool, growth))
+	if (pool->replaying || growth == PF_SHRINKS || has_room(pool, growth))
 		return 0;
 	int err = pool->make_room(pool);
 	if (!err && !has_room(pool, growth))

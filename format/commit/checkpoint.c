@@ -36,6 +36,16 @@ static int flush_written(struct pf_pool *pool)
 	return pf_set_flush(pool->set, mask, NULL);
 }
 
+/* From T on records are of the next group (rule 13). A pool whose log has still to be redone keeps naming it. */
+static void freeze_log(struct pf_pool *pool, struct pf_super *next)
+{
+	if (!pool->log)
+		return;
+	next->log_start = pf_log_freeze(pool->log);
+	next->log_epoch = next->epochs[0].id;
+	pf_log_place(next);
+}
+
 static int freeze(struct pf_pool *pool)
 {
 	struct pf_commit *c = pool->commit;
@@ -48,6 +58,7 @@ static int freeze(struct pf_pool *pool)
 	uint64_t generation = pool->open_generation++;
 	pf_tree_freeze(pool->tree, generation);
 	pf_space_freeze(pool->space);
+	freeze_log(pool, &c->next);
 	c->next.counters = pool->counters;
 	pf_space_stats(pool->space, &space);
 	pf_tree_unlock(pool->tree);
@@ -116,6 +127,10 @@ static int durable(struct pf_pool *pool)
 	pf_tree_lock(pool->tree);
 	pf_tree_durable(pool->tree);
 	pf_tree_unlock(pool->tree);
+	atomic_store_explicit(&pool->durable_generation, c->next.generation, memory_order_release);
+	pf_icache_durable(pool->icache, c->next.generation);
+	if (pool->log)
+		pf_log_release(pool->log, c->next.log_start);
 	pf_space_durable(pool->space); /* long lists take a while: the tree need not wait for it */
 	pthread_mutex_lock(&pool->super_lock);
 	pool->super = c->next;
@@ -318,6 +333,7 @@ int pf_commit_super(struct pf_pool *pool, struct pf_super *super, uint32_t mask)
 	if (err)
 		return err;
 	pool->open_generation++;
+	atomic_store_explicit(&pool->durable_generation, super->generation, memory_order_release);
 	pthread_mutex_lock(&c->lock);
 	c->frozen = c->durable = super->generation;
 	pthread_mutex_unlock(&c->lock);

@@ -8,7 +8,8 @@
  *	FLUSH    every member written to since its last flush, in parallel: nodes, maps and all data that G names
  *	SUPER    superblocks of G, on the metadata members and on members whose table changed
  *	FLUSH2   these members
- *	DURABLE  only now: freed(G) is released, copied nodes are dropped, and the next checkpoint may begin
+ *	DURABLE  only now: freed(G) is released, copied nodes are dropped, the log begins at T, where the freeze was, and the next
+ *	         checkpoint may begin
  *
  * Invariants
  *   I1  One checkpoint at a time; each step by one thread. Between steps nothing is locked: operations go on.

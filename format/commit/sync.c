@@ -1,24 +1,49 @@
 /* SPDX-License-Identifier: MIT
- * fsync and sync: in versions without an intent log both are a checkpoint, shared by all who wait at the same time. */
+ * fsync and sync: without an intent log both are a checkpoint, shared by all who wait at the same time. With one an fsync is a
+ * record of the file, and one flush of the members that have the log and the file's new data (design rules 5 and 7). */
 #include "commit/checkpoint.h"
 #include "object/inode.h"
+#include "object/intent.h"
 #include "object/stage.h"
+
+/* After a failed flush nobody knows what of the last writes is there (pitfalls 1.13). */
+static int log_failed(struct pf_pool *pool, int err)
+{
+	if (!atomic_exchange(&pool->failed, err))
+		pf_log(pool->env, PF_LOG_ERROR, "flushing the intent log failed: %s; the pool takes no more changes, what was committed is "
+		       "safe; check the members' disks, unmount and run fsck.poolfs", pf_strerror(err));
+	return -EIO;
+}
+
+/* Everything that is in the tree and in the log now is durable when it returns. @in_log: the file's record is. */
+static int commit(struct pf_pool *pool, bool in_log)
+{
+	int err = pool->log && in_log ? pf_log_commit(pool->log) : -EAGAIN;
+	if (err == -EAGAIN)
+		return pf_commit_wait(pool, false);
+	return err ? log_failed(pool, err) : 0;
+}
 
 int pf_fsync(struct pf_pool *pool, uint64_t ino)
 {
 	struct pf_inode *inode;
+	bool in_log = true;
 	int err = pf_inode_get(pool, ino, &inode);
 	if (err)
 		return err;
 	if (!pool->read_only) {
 		pthread_rwlock_wrlock(&inode->lock);
 		err = pf_stage_drain(pool, inode);
+		int record = err ? 0 : pf_intent_file(pool, inode);
+		in_log = !record;
 		pthread_rwlock_unlock(&inode->lock);
 	}
 	pf_inode_put(pool, inode);
 	if (atomic_load(&pool->failed))
 		return -EIO; /* engine.h I4, whatever a drain says of it */
-	return err ? err : pf_commit_wait(pool, false);
+	if (err || pool->read_only)
+		return err;
+	return commit(pool, in_log);
 }
 
 int pf_commit_sync(struct pf_pool *pool)

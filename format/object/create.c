@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Making inodes and names: create, mkdir, mknod, symlink, link, unnamed files. */
+#include "object/intent.h"
 #include "object/namei.h"
+#include "object/redo.h"
 #include "object/stage.h"
 
 #include <string.h>
@@ -15,6 +17,7 @@ struct creation {
 	struct pf_inode_item item;
 	struct pf_inode *inode;
 	struct pf_slot slot;
+	uint64_t ino, data_id; /* != 0: what a record of the log says */
 };
 
 static void inherit(const struct pf_inode *dir, struct pf_cred cred, struct pf_inode_item *item)
@@ -53,6 +56,7 @@ static void enter_creation(struct pf_txn *txn, struct pf_pool *pool, struct crea
 			   (unsigned)(left < PF_SYMLINK_CHUNK_BYTES ? left : PF_SYMLINK_CHUNK_BYTES));
 	}
 	pool->counters.nr_inodes++;
+	pf_intent_create(pool, c->dir->ino, inode, c->name, c->name_len, c->target, c->target_len);
 	if (!c->name) {
 		pf_txn_put(txn, pf_key_orphan_inode(inode->ino), "", 0);
 		pf_inode_born(inode);
@@ -78,9 +82,9 @@ static int create_locked(struct pf_pool *pool, struct creation *c, struct pf_att
 			return -EMLINK;
 		c->slot.cookie = c->dir->item.next_cookie;
 	}
-	uint64_t ino = pf_pool_new_id(pool);
+	uint64_t ino = c->ino ? c->ino : pf_pool_new_id(pool);
 	if (S_ISREG(c->item.mode))
-		c->item.data_id = ino;
+		c->item.data_id = c->ino ? c->data_id : ino;
 	err = pf_inode_new(pool, ino, &c->item, &c->inode);
 	if (err)
 		return err;
@@ -156,6 +160,32 @@ int pf_create(struct pf_pool *pool, uint64_t parent, const char *name, size_t le
 	return create(pool, parent, &c, cred, attr);
 }
 
+int pf_redo_create(struct pf_pool *pool, const struct pf_record *rec)
+{
+	struct pf_attr attr;
+	struct creation c = {
+		.name = rec->create.name.len ? rec->create.name.data : NULL,
+		.name_len = rec->create.name.len,
+		.target = rec->create.target.data,
+		.target_len = rec->create.target.len,
+		.ino = rec->ino,
+		.data_id = rec->create.data_id,
+		.item = {
+			.mode = rec->create.mode,
+			.nlink = !rec->create.name.len ? 0 : S_ISDIR(rec->create.mode) ? 2 : 1,
+			.rdev_major = rec->create.rdev_major,
+			.rdev_minor = rec->create.rdev_minor,
+			.size = rec->create.target.len,
+			.next_cookie = S_ISDIR(rec->create.mode) ? PF_FIRST_COOKIE : 0,
+		},
+	};
+	struct pf_cred cred = { rec->create.uid, rec->create.gid };
+	int err = create(pool, rec->create.parent, &c, cred, &attr);
+	if (!err)
+		pf_forget(pool, attr.ino, 1);
+	return err;
+}
+
 int pf_create_unnamed(struct pf_pool *pool, uint64_t parent, uint32_t mode, struct pf_cred cred, struct pf_attr *attr)
 {
 	struct creation c = { .item = { .mode = S_IFREG | (mode & 07777) } };
@@ -187,7 +217,7 @@ static int link_locked(struct pf_pool *pool, struct pf_inode *dir, struct pf_ino
 	if (pf_inode_is_dir(inode))
 		return -EPERM;
 	bool was_orphan = !inode->item.nlink;
-	if (was_orphan && pf_inode_is_abandoned(pool, inode))
+	if (was_orphan && !pool->replaying && pf_inode_is_abandoned(pool, inode))
 		return -ENOENT;
 	if (inode->item.nlink == UINT32_MAX)
 		return -EMLINK;
@@ -196,6 +226,8 @@ static int link_locked(struct pf_pool *pool, struct pf_inode *dir, struct pf_ino
 		return err ? err : slot.found ? -EEXIST : -ENOSPC;
 	/* rule 6: a name that appears has the data that was there before it */
 	err = pf_stage_drain(pool, inode);
+	if (!err)
+		err = pf_intent_before_name(pool, inode);
 	if (err)
 		return err;
 	struct pf_txn txn;
@@ -208,6 +240,7 @@ static int link_locked(struct pf_pool *pool, struct pf_inode *dir, struct pf_ino
 	err = pf_txn_lock(&txn);
 	if (!err) {
 		struct timespec now = pf_inode_now(pool);
+		pf_intent_link(pool, dir->ino, inode->ino, name, len, now);
 		pf_slot_put(&txn, dir->ino, &slot, inode->ino, pf_dtype_of(inode->item.mode), name, len);
 		pf_op_half(pool, &txn);
 		if (was_orphan) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "object/data.h"
 
+#include "object/intent.h"
 #include "object/orphan.h"
 #include "object/path.h"
 #include "object/stage.h"
@@ -14,6 +15,11 @@ int pf_op_begin(struct pf_pool *pool, enum pf_growth growth)
 		err = pf_slow_down(pool);
 	if (!err && growth != PF_SHRINKS)
 		err = pf_stage_balance(pool);
+	if (!err && pool->log) {
+		pf_log_write_behind(pool->log);
+		if (pf_log_wants_checkpoint(pool->log))
+			pool->request(pool);
+	}
 	return err ? err : pf_node_gate(pool, growth);
 }
 
@@ -46,10 +52,31 @@ static int check_all(struct pf_txn *txn, struct pf_pool *pool, const struct pf_i
 	return err;
 }
 
+/* What the log must hear of the change, at once or with the next fsync. Before the inode becomes what it will be. */
+static void tell_log(struct pf_pool *pool, struct pf_inode *inode, const struct pf_change *c)
+{
+	bool swapped = c->item.data_id != inode->item.data_id;
+	bool data = swapped || c->write || c->remove_from != c->remove_to || c->orphan_seq || c->tree_size != inode->tree_size;
+	if (!pool->log)
+		return;
+	pf_intent_setattr(pool, inode->ino, &inode->item, &c->item, data);
+	if (!data)
+		return;
+	pf_dirty_note(pool, &inode->dirty, 0, swapped ? PF_KEY_FIELD_MAX : 0);
+	pf_dirty_note(pool, &inode->dirty, c->remove_from, c->remove_to);
+	if (c->orphan_seq && c->orphan.ino)
+		pf_dirty_note(pool, &inode->dirty, c->orphan.from_block, c->orphan.to_block);
+	for (unsigned i = 0; c->write && i < c->write->nr_pieces; i++) {
+		const struct pf_piece *p = &c->write->pieces[i];
+		pf_dirty_note(pool, &inode->dirty, p->start, p->start + p->nr);
+	}
+}
+
 static void change_all(struct pf_txn *txn, struct pf_pool *pool, struct pf_inode *inode, struct pf_change *c)
 {
 	int64_t blocks = 0;
 	uint64_t old_data_id = inode->item.data_id;
+	tell_log(pool, inode, c);
 	if (c->remove_from != c->remove_to)
 		blocks -= (int64_t)pf_extent_remove(txn, pool, old_data_id, c->remove_from, c->remove_to, false);
 	if (c->write)

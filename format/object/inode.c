@@ -16,6 +16,11 @@ struct pf_icache {
 	struct pf_inode *buckets[BUCKETS];
 	struct pf_inode *lru_first, *lru_last; /* oldest first */
 	unsigned nr_idle;
+	struct {
+		uint64_t generation; /* 0: none */
+		struct pf_refs inos;
+		bool all; /* they could not be listed */
+	} lost[2]; /* of a group: inodes that left with undurable changes */
 	uint64_t nr_removed; /* structs that left: what was loaded before may be older than what one of them stored */
 	struct pf_refs refs;
 };
@@ -33,6 +38,7 @@ int pf_icache_create(struct pf_icache **out)
 static void inode_free(struct pf_inode *inode)
 {
 	pthread_rwlock_destroy(&inode->lock);
+	pf_dirty_free(&inode->dirty);
 	free(inode);
 }
 
@@ -49,6 +55,8 @@ void pf_icache_destroy(struct pf_icache *cache)
 		}
 	}
 	pf_refs_free(&cache->refs);
+	pf_refs_free(&cache->lost[0].inos);
+	pf_refs_free(&cache->lost[1].inos);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);
 }
@@ -136,6 +144,40 @@ static int get_cached(struct pf_icache *c, uint64_t ino, struct pf_inode **out)
 	return 0;
 }
 
+/* -- inodes that left with undurable changes (inode.h I6): with the cache lock held ------------------------------------- */
+
+static void remember_lost(struct pf_icache *c, uint64_t ino, uint64_t generation)
+{
+	unsigned i = c->lost[0].generation == generation || (c->lost[1].generation != generation && !c->lost[0].generation) ? 0 : 1;
+	if (c->lost[i].generation && c->lost[i].generation != generation)
+		c->lost[i].all = true; /* never: two groups at most are undurable (dirty.h I3) */
+	c->lost[i].generation = generation;
+	if (pf_refs_add(&c->lost[i].inos, ino, 1))
+		c->lost[i].all = true;
+}
+
+static void recall_lost(struct pf_pool *pool, struct pf_inode *inode)
+{
+	struct pf_icache *c = pool->icache;
+	for (unsigned i = 0; i < 2; i++) {
+		if (c->lost[i].generation && (c->lost[i].all || pf_refs_get(&c->lost[i].inos, inode->ino)))
+			pf_dirty_note_whole(pool, &inode->dirty, c->lost[i].generation);
+	}
+}
+
+void pf_icache_durable(struct pf_icache *c, uint64_t generation)
+{
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < 2; i++) {
+		if (c->lost[i].generation && c->lost[i].generation <= generation) {
+			pf_refs_free(&c->lost[i].inos);
+			c->lost[i].generation = 0;
+			c->lost[i].all = false;
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* Loads and inserts. *out NULL with 0: look again. */
 static int load(struct pf_pool *pool, uint64_t ino, uint64_t nr_removed, struct pf_inode **out)
 {
@@ -152,6 +194,7 @@ static int load(struct pf_pool *pool, uint64_t ino, uint64_t nr_removed, struct 
 	if (!err && !*out && c->nr_removed == nr_removed) {
 		fresh->hash_next = *bucket(c, ino);
 		*bucket(c, ino) = fresh;
+		recall_lost(pool, fresh);
 		*out = fresh;
 		fresh = NULL;
 	}
@@ -216,21 +259,25 @@ void pf_inode_pin(struct pf_pool *pool, struct pf_inode *inode)
 }
 
 /* Nobody uses the inode any more (cache lock held). Returns it when it is an orphan to be deleted. */
-static struct pf_inode *settle(struct pf_icache *c, struct pf_inode *inode, struct pf_inode **evicted)
+static struct pf_inode *settle(struct pf_pool *pool, struct pf_inode *inode, struct pf_inode **evicted)
 {
+	struct pf_icache *c = pool->icache;
 	*evicted = NULL;
-	if (inode->orphan && !pf_refs_get(&c->refs, inode->ino)) {
+	if (inode->orphan && !pool->replaying && !pf_refs_get(&c->refs, inode->ino)) {
 		inode->dead = true;
 		inode->pins = 1;
 		return inode;
 	}
-	if (inode->orphan)
+	if (inode->orphan && !pool->replaying)
 		return NULL;
 	lru_append(c, inode);
 	if (c->nr_idle > IDLE_MAX) {
 		*evicted = c->lru_first;
 		lru_remove(c, *evicted);
 		hash_remove(c, *evicted);
+		uint64_t undurable = pf_dirty_generation(pool, &(*evicted)->dirty);
+		if (undurable)
+			remember_lost(c, (*evicted)->ino, undurable);
 	}
 	return NULL;
 }
@@ -258,7 +305,7 @@ void pf_inode_put(struct pf_pool *pool, struct pf_inode *inode)
 	pthread_mutex_lock(&c->lock);
 	assert(inode->pins);
 	if (--inode->pins == 0)
-		orphan = settle(c, inode, &evicted);
+		orphan = settle(pool, inode, &evicted);
 	pthread_mutex_unlock(&c->lock);
 	if (evicted)
 		inode_free(evicted);
@@ -297,10 +344,12 @@ void pf_forget(struct pf_pool *pool, uint64_t ino, uint64_t nr)
 	pthread_mutex_lock(&c->lock);
 	if (!pf_refs_drop(&c->refs, ino, nr)) {
 		orphan = hash_find(c, ino);
-		if (orphan && orphan->orphan && !orphan->dead && !atomic_load(&orphan->unborn))
+		if (orphan && orphan->orphan && !orphan->dead && !atomic_load(&orphan->unborn)) {
+			lru_remove(c, orphan); /* where orphans are during a replay */
 			orphan->pins++;
-		else
+		} else {
 			orphan = NULL;
+		}
 	}
 	pthread_mutex_unlock(&c->lock);
 	if (!orphan)
@@ -415,6 +464,8 @@ struct pf_inode_item pf_inode_look(struct pf_inode *inode)
 
 struct timespec pf_inode_now(struct pf_pool *pool)
 {
+	if (pool->replaying)
+		return pool->replay_now;
 	int64_t ns = pf_now_ns(pool->env);
 	return (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
 }

@@ -15,6 +15,10 @@
  *   I5  Nobody but its creator can get an inode that is not in the tree yet ('unborn'), even by a number that was guessed (a file
  *       handle from before a crash): its creation may still fail.
  *
+ *   I6  An inode that leaves the cache with undurable changes is remembered by its number: when it comes back, only a checkpoint
+ *       makes it durable (object/dirty.h I2).
+ *   I7  While records are being redone, orphans are kept: a later record may give them a name.
+ *
  * Locks: inode->lock guards item and everything staged. Cache lock inside. See block/engine.h I1 for the order.
  * Uses: block, ondisk/item.
  */
@@ -23,6 +27,7 @@
 
 #include "block/engine.h"
 #include "block/write.h"
+#include "object/dirty.h"
 #include "object/posix.h"
 #include "ondisk/item.h"
 
@@ -38,6 +43,7 @@ struct pf_inode {
 	uint64_t tree_size;
 	struct pf_place place;
 	struct pf_stage *stage; /* NULL: nothing staged */
+	struct pf_dirty dirty;  /* what is in the tree and not durable; with a log only */
 	struct pf_inode *staged_prev, *staged_next;
 	int write_error;           /* of staged blocks that could not be written: fsync tells (and clears on rewrite) */
 	enum pf_known capability;  /* whether security.capability is set */
@@ -53,6 +59,9 @@ struct pf_inode {
 
 int pf_icache_create(struct pf_icache **out);
 void pf_icache_destroy(struct pf_icache *cache); /* drops everything, staged blocks too */
+
+/* The checkpoint of @generation is durable: numbers that were remembered for it (I6) are forgotten. */
+void pf_icache_durable(struct pf_icache *cache, uint64_t generation);
 
 /* Finds or loads; pinned until pf_inode_put(). -ESTALE: no such inode. -EIO, damage codes, -ENOMEM. */
 int pf_inode_get(struct pf_pool *pool, uint64_t ino, struct pf_inode **out);

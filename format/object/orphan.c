@@ -228,7 +228,7 @@ static int recover_range(struct pf_pool *pool, uint64_t seq, const struct pf_orp
 	return err;
 }
 
-static int recover_ranges(struct pf_pool *pool)
+int pf_orphan_recover_ranges(struct pf_pool *pool)
 {
 	struct pf_orphan_range range;
 	uint64_t seq = 0;
@@ -265,7 +265,7 @@ static int next_orphan_inode(struct pf_pool *pool, uint64_t *ino)
 int pf_orphan_recover(struct pf_pool *pool)
 {
 	uint64_t ino = 0;
-	int err = recover_ranges(pool);
+	int err = pf_orphan_recover_ranges(pool);
 	while (!err && !(err = next_orphan_inode(pool, &ino))) {
 		struct pf_inode *inode;
 		err = pf_inode_get(pool, ino, &inode);

@@ -35,6 +35,8 @@ int pf_orphan_settle(struct pf_pool *pool, struct pf_inode *inode);
 /* One step of the reaper: 1 if something was removed, 0 if there is nothing to do, or an error. */
 int pf_orphan_reap(struct pf_pool *pool);
 
+/* The first half of it, before a log is replayed: ranges of inodes. */
+int pf_orphan_recover_ranges(struct pf_pool *pool);
 /* At mount: finishes ranges of inodes, deletes orphan inodes. Nobody else uses the pool yet. */
 int pf_orphan_recover(struct pf_pool *pool);
 

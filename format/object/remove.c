@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Taking names away: unlink and rmdir. */
+#include "object/intent.h"
 #include "object/namei.h"
 
 /* names_lock and the locks of both are held. */
-static int remove_locked(struct pf_pool *pool, struct pf_inode *dir, struct pf_inode *inode, const struct pf_slot *slot)
+static int remove_locked(struct pf_pool *pool, struct pf_inode *dir, struct pf_inode *inode, const struct pf_slot *slot,
+			 const char *name, size_t len)
 {
 	bool is_dir = pf_inode_is_dir(inode);
 	struct pf_txn txn;
@@ -17,6 +19,7 @@ static int remove_locked(struct pf_pool *pool, struct pf_inode *dir, struct pf_i
 	int err = pf_txn_lock(&txn);
 	if (!err) {
 		struct timespec now = pf_inode_now(pool);
+		pf_intent_remove(pool, dir->ino, inode->ino, name, len, now);
 		pf_slot_del(&txn, dir->ino, slot);
 		pf_op_half(pool, &txn);
 		pf_dir_changed(dir, -1, is_dir ? -1 : 0, now);
@@ -51,7 +54,7 @@ static int remove_name(struct pf_pool *pool, uint64_t parent, const char *name, 
 	if (!err) {
 		struct pf_inode *both[2] = { dir, inode };
 		pf_inode_lock_all(both, 2);
-		err = remove_locked(pool, dir, inode, &slot);
+		err = remove_locked(pool, dir, inode, &slot, name, len);
 		pf_inode_unlock_all(both, 2);
 	}
 	pthread_mutex_unlock(&pool->names_lock);

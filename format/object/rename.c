@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Rename, replace and exchange: one transaction, so nobody ever sees neither or both. */
+#include "object/intent.h"
 #include "object/namei.h"
 #include "object/stage.h"
 
@@ -120,6 +121,24 @@ static void move(struct pf_txn *txn, struct pf_pool *pool, struct side *from, st
 	inode->item.ctime = now;
 }
 
+static void tell_log(struct pf_pool *pool, const struct side *from, const struct side *to, unsigned flags, struct timespec now)
+{
+	struct pf_record rec = {
+		.type = PF_RECORD_RENAME,
+		.ino = from->inode->ino,
+		.time = now,
+		.rename = {
+			.old_parent = from->dir->ino,
+			.new_parent = to->dir->ino,
+			.target = to->inode ? to->inode->ino : 0,
+			.flags = flags & RENAME_EXCHANGE,
+			.old_name = { from->name, (uint32_t)from->len },
+			.new_name = { to->name, (uint32_t)to->len },
+		},
+	};
+	pf_intent_rename(pool, &rec);
+}
+
 /* All locks are held. */
 static int rename_locked(struct pf_pool *pool, struct side *from, struct side *to, unsigned flags)
 {
@@ -129,6 +148,10 @@ static int rename_locked(struct pf_pool *pool, struct side *from, struct side *t
 	int err = pf_stage_drain(pool, from->inode);
 	if (!err && flags & RENAME_EXCHANGE)
 		err = pf_stage_drain(pool, to->inode);
+	if (!err)
+		err = pf_intent_before_name(pool, from->inode);
+	if (!err && flags & RENAME_EXCHANGE)
+		err = pf_intent_before_name(pool, to->inode);
 	if (err)
 		return err;
 	if (!to->slot.found)
@@ -139,6 +162,7 @@ static int rename_locked(struct pf_pool *pool, struct side *from, struct side *t
 	err = pf_txn_lock(&txn);
 	if (!err) {
 		struct timespec now = pf_inode_now(pool);
+		tell_log(pool, from, to, flags, now);
 		if (flags & RENAME_EXCHANGE)
 			exchange(&txn, from, to, now);
 		else

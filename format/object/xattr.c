@@ -4,6 +4,7 @@
 
 #include "base/csum.h"
 #include "object/data.h"
+#include "object/intent.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,7 @@ static int set_locked(struct pf_pool *pool, struct pf_inode *inode, const char *
 		inode->item.flags |= PF_INODE_HAS_XATTR;
 		inode->item.ctime = pf_inode_now(pool);
 		pf_inode_store(&txn, inode);
+		pf_intent_xattr(pool, inode->ino, name, value ? value : "", len, inode->item.ctime);
 		know_capability(inode, name, PF_PRESENT);
 	}
 	pf_txn_end(&txn);
@@ -178,6 +180,7 @@ static int remove_locked(struct pf_pool *pool, struct pf_inode *inode, const cha
 			pf_txn_del(&txn, xattr_key(inode->ino, f.hash, chunk));
 		inode->item.ctime = pf_inode_now(pool);
 		pf_inode_store(&txn, inode);
+		pf_intent_xattr(pool, inode->ino, name, NULL, 0, inode->item.ctime);
 		know_capability(inode, name, PF_ABSENT);
 	}
 	pf_txn_end(&txn);

@@ -2,9 +2,11 @@
  * Opening and closing a pool. */
 #include "block/write.h"
 #include "commit/checkpoint.h"
+#include "commit/replay.h"
 #include "object/inode.h"
 #include "object/orphan.h"
 #include "object/stage.h"
+#include "ondisk/ondisk_log.h"
 #include "pool/pool_int.h"
 
 #include <stdlib.h>
@@ -34,6 +36,7 @@ static void set_state(struct pf_pool *pool, const struct pf_pool_options *option
 	pool->counters = super->counters;
 	atomic_store(&pool->next_id, super->counters.next_id);
 	pool->open_generation = super->generation + 1;
+	atomic_store(&pool->durable_generation, super->generation);
 }
 
 /* Reading needs no maps: damaged tables do not keep a pool from being opened read-only. */
@@ -99,6 +102,7 @@ void pf_pool_free(struct pf_pool *pool)
 	pf_block_drop_late_writes(pool);
 	free(pool->pending);
 	pf_icache_destroy(pool->icache);
+	pf_log_close(pool->log);
 	pf_commit_destroy(pool);
 	if (pool->tree)
 		pf_tree_close(pool->tree);
@@ -114,8 +118,9 @@ void pf_pool_free(struct pf_pool *pool)
 	free(pool);
 }
 
-/* Rule 19: the epoch of this mount is durable on the metadata members before anything else is written. */
-static int begin_epoch(struct pf_pool *pool)
+/* Rule 19: the epoch of this mount is durable on the metadata members before anything else is written. @new_log: the log begins
+ * anew under it; else what it holds has to be redone first. */
+static int begin_epoch(struct pf_pool *pool, bool new_log)
 {
 	struct pf_super super = pool->super;
 	memmove(super.epochs + 1, super.epochs, (PF_MAX_EPOCHS - 1) * sizeof(*super.epochs));
@@ -131,32 +136,71 @@ static int begin_epoch(struct pf_pool *pool)
 			mask |= 1u << i;
 	}
 	super.flags &= ~(uint64_t)PF_SUPER_CLEAN;
+	if (new_log && pf_has(&super.features, PF_FEAT_INTENT_LOG)) {
+		super.log_epoch = super.epochs[0].id;
+		pf_log_place(&super);
+	}
 	return pf_commit_super(pool, &super, mask);
+}
+
+/* Where the log goes on: behind what a crash left. */
+static int open_log(struct pf_pool *pool, uint64_t first_lsn)
+{
+	struct pf_super super = pool->super;
+	if (!pf_has(&super.features, PF_FEAT_INTENT_LOG))
+		return 0;
+	pf_log_place(&super);
+	return pf_log_open(pool->set, &super, super.epochs[0].id, first_lsn, &pool->log);
+}
+
+/* After this the log is empty, and written to under the new epoch. */
+static int replay(struct pf_pool *pool, const struct pf_log_scan *scan, struct pf_diag *diag)
+{
+	int err = scan->nr_records ? pf_replay(pool, scan, diag) : 0;
+	if (err || pool->read_only)
+		return err;
+	err = open_log(pool, scan->nr_records ? scan->end + PF_LOG_CHUNK_BLOCKS : pool->super.log_start);
+	if (!err && scan->nr_records)
+		err = pf_commit_wait(pool, true);
+	return err ? pf_diag_set(diag, err, "the first checkpoint after the crash failed: %s; check the members' disks",
+				 pf_strerror(err)) : 0;
+}
+
+static int recover(struct pf_pool *pool, const struct pf_log_scan *scan, struct pf_diag *diag)
+{
+	int err = replay(pool, scan, diag);
+	if (err)
+		return err;
+	if (!pool->read_only) {
+		err = pf_orphan_recover(pool);
+		return err ? pf_diag_set(diag, err, "finishing interrupted deletions failed: %s; run fsck.poolfs, or mount read-only",
+					 pf_strerror(err)) : 0;
+	}
+	err = pf_orphan_load_pending(pool);
+	return err ? pf_diag_set(diag, err, "the tree cannot be read: %s; run fsck.poolfs", pf_strerror(err)) : 0;
 }
 
 int pf_pool_start(struct pf_set *set, const struct pf_pool_options *options, bool rebuild_maps, struct pf_pool **out,
 		  struct pf_diag *diag)
 {
 	struct pf_pool *pool;
+	struct pf_log_scan scan = { 0 };
+	bool recovery = !options->no_recovery && !rebuild_maps;
 	int err = pf_pool_assemble(set, options, rebuild_maps, &pool, diag);
 	if (err)
 		return err;
-	if (!pool->read_only) {
-		err = begin_epoch(pool);
+	/* first, because damage of the log has to be found before anything is written */
+	if (pf_replay_needed(&pool->super))
+		err = pf_log_scan(set, &pool->super, &scan, diag);
+	if (!err && !pool->read_only) {
+		err = begin_epoch(pool, !scan.nr_records);
 		if (err)
 			pf_diag_set(diag, err, "writing the superblocks failed: %s; check the members' disks", pf_strerror(err));
 	}
-	if (!err && !pool->read_only && !options->no_recovery && !rebuild_maps) {
-		err = pf_orphan_recover(pool);
-		if (err)
-			pf_diag_set(diag, err, "finishing interrupted deletions failed: %s; run fsck.poolfs, or mount read-only",
-				    pf_strerror(err));
-	}
-	if (!err && pool->read_only && !options->no_recovery && !rebuild_maps) {
-		err = pf_orphan_load_pending(pool);
-		if (err)
-			pf_diag_set(diag, err, "the tree cannot be read: %s; run fsck.poolfs", pf_strerror(err));
-	}
+	pool->log_pending = scan.nr_records && !recovery;
+	if (!err && recovery)
+		err = recover(pool, &scan, diag);
+	pf_log_scan_free(&scan);
 	if (err) {
 		pf_pool_free(pool);
 		return err;
@@ -191,6 +235,8 @@ static int make_clean(struct pf_pool *pool)
 	int err = pf_commit_sync(pool);
 	if (err)
 		return err;
+	if (pool->log_pending)
+		return 0; /* the next mount has to redo it */
 	struct pf_super super = pool->super;
 	super.flags |= PF_SUPER_CLEAN;
 	return pf_commit_super(pool, &super, pool->set->nr == 32 ? UINT32_MAX : (1u << pool->set->nr) - 1);

@@ -6,6 +6,7 @@
  *   group.c  groups, loading and eviction of maps  epoch.c    readers, release of freed runs
  *   table.c  bytes on disk                         write.c    the checkpoint's part
  *   alloc.c  choice of member, group and run       reserve.c  share and promises
+ *   claim.c  runs that the log names
  *
  * Invariants: those of space.h.
  *

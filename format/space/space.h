@@ -74,6 +74,9 @@ int pf_space_alloc(struct pf_space *space, const struct pf_alloc_req *req, struc
 void pf_space_unalloc(struct pf_space *space, struct pf_run run);
 /* The same, and in the same step they are promised again: nobody else can get them. */
 void pf_space_unalloc_promised(struct pf_space *space, struct pf_run run);
+/* Takes exactly these blocks, as pf_space_alloc() would have: a replay of the log says whose they are. Nobody allocates meanwhile.
+ * The run lies in the data area. -EEXIST: a block of it is in use, nothing is taken; -EIO, -ENOMEM. */
+int pf_space_claim(struct pf_space *space, struct pf_run run);
 
 /* Promises @nr data blocks to a write that is still in memory (-ENOSPC if there are not so many). The writer
  * allocates with req->reserved, which consumes run->nr of the promise in the same step and does not fail for lack of
