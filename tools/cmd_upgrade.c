@@ -7,7 +7,7 @@
 enum { OPT_TO = CLI_LONG };
 
 static const struct cli_option options[] = {
-	{ OPT_TO, "to", "N", "format version to upgrade to (default: the newest)" },
+	{ OPT_TO, "to", "N", "format version to upgrade to (default: the newest released one)" },
 	{ 'n', "dry-run", NULL, "say what would be done, write nothing" },
 	{ 'q', "quiet", NULL, "print nothing but errors" },
 	{ 0 },
@@ -22,12 +22,12 @@ static const struct cli_program program = {
 };
 
 struct upgrade {
-	unsigned to;
+	unsigned to; /* 0: not said */
 	bool dry_run, quiet;
 	bool go_on; /* it has that version, but was interrupted on the way */
 };
 
-/* The present version of a pool that may be upgraded; or a negative code, after a message. */
+/* The present version of a pool that may be upgraded; or a negative code, after a message. Completes u->to. */
 static int judge(struct upgrade *u, const struct members *m, const struct pf_env *env)
 {
 	struct pf_diag diag = { 0 };
@@ -38,6 +38,8 @@ static int judge(struct upgrade *u, const struct members *m, const struct pf_env
 		return err;
 	}
 	unsigned from = set->super.version;
+	if (!u->to)
+		u->to = from > PF_VERSION_DEFAULT ? from : PF_VERSION_DEFAULT;
 	if (!(set->super.flags & PF_SUPER_CLEAN)) {
 		err = -PF_EPOOL_DIRTY;
 		cli_message("%s: the pool was not unmounted cleanly; nothing was changed. Check it first: fsck.poolfs %s",
@@ -113,7 +115,7 @@ static int parse(struct upgrade *u, int argc, char **argv)
 
 static int run(int argc, char **argv)
 {
-	struct upgrade u = { .to = PF_VERSION_DEFAULT };
+	struct upgrade u = { 0 };
 	const struct pf_env *env = cli_env(PF_LOG_WARNING);
 	struct members m;
 	int code = parse(&u, argc, argv);
@@ -122,6 +124,8 @@ static int run(int argc, char **argv)
 	if (code)
 		return code;
 	int from = judge(&u, &m, env), err = from < 0 ? from : 0;
+	if (!err && (unsigned)from < u.to)
+		cli_warn_unreleased(u.to);
 	if (!err && ((unsigned)from < u.to || u.go_on) && !u.dry_run)
 		err = upgrade(&u, &m, env);
 	if (!err && !u.quiet)

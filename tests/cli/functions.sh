@@ -23,6 +23,9 @@ for helper in "$MKFS" "$FSCK" "$POOLFS" "$POKE" "$FILL"; do
 	}
 done
 
+# Format versions: there are 1 to $newest; up to $released, the default, they are released.
+read -r newest released < <("$MKFS" --version | sed -nE 's/.*versions 1 to ([0-9]+), default ([0-9]+).*/\1 \2/p')
+
 work=$(mktemp -d "${TMPDIR:-/tmp}/poolfs-cli.XXXXXX") || exit 99
 loops=()
 pids=()

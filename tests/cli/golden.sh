@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The golden images: a pool of each released format version opens, checks clean, holds what it was given and can be emptied; as
-# it is, and after an upgrade to the newest version. They are never made again; a new version brings its own
+# it is, and after an upgrade to the newest released version. They are never made again; a new version brings its own
 # (tests/images/make_golden.sh).
 . "$(dirname "$0")/functions.sh"
 need xz
 images=${top_srcdir:-.}/tests/images/released
 GOLDEN=${GOLDEN:-${top_builddir:-.}/tests/images/golden}
 
-for version in $(sed -n 's/^VERSION(\([0-9]*\),.*/\1/p' "${top_srcdir:-.}/format/ondisk/version.def"); do
+for version in $(seq "$released"); do
 	[ -e "$images/v$version-a.img.xz" ] || {
 		fail "format version $version has no golden image"
 		continue

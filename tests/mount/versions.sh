@@ -4,7 +4,7 @@
 . "$(dirname "$0")/functions.sh"
 
 tree=/usr/include/linux
-for version in 1 2 3 4 5; do
+for version in $(seq "$newest"); do
 	for placement in file stripe; do
 		what="version $version, placement $placement"
 		mkfs_options=(--format-version "$version" --placement "$placement")

@@ -279,7 +279,8 @@ int main(int argc, char **argv)
 		}
 		*(c == 'n' ? &nr_flips : &seed) = strtoull(optarg, NULL, 0);
 	}
-	bad |= run(5, seed, nr_flips);
+	bad |= run(6, seed, nr_flips);
+	bad |= run(5, seed, nr_flips / 2);
 	bad |= run(3, seed, nr_flips / 5);
 	return bad ? EXIT_FAILURE : EXIT_SUCCESS;
 }

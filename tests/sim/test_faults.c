@@ -145,14 +145,14 @@ static void series(struct trial *t, uint64_t density)
 
 static void run_matrix(uint64_t density)
 {
-	static const unsigned ops[] = { SIM_READ, SIM_WRITE, SIM_FLUSH };
+	static const unsigned ops[] = { SIM_READ, SIM_WRITE, SIM_FLUSH }, versions[] = { 3, 5, 6 };
 	for (unsigned opening = 0; opening < 2; opening++) {
 		for (unsigned k = 0; k < 3; k++) {
 			for (uint64_t count = 0; count < 2; count++) {
-				for (unsigned version = 3; version <= 5; version += 2) {
-					struct trial t = { .version = version,
-							   .nr_members = version == 5 ? 2 : 1,
-							   .seed = 11 + version,
+				for (unsigned v = 0; v < 3; v++) {
+					struct trial t = { .version = versions[v],
+							   .nr_members = v ? 2 : 1,
+							   .seed = 11 + versions[v],
 							   .nr_ops = opening ? 10 : 120,
 							   .while_opening = opening };
 					t.fault = (struct sim_fault){
@@ -319,8 +319,9 @@ int main(int argc, char **argv)
 		r.trial.nr_ops = 10;
 	if (argc == 1) {
 		run_matrix(more ? 200 : 12);
+		static const unsigned versions[] = { 3, 5, 6, 6 };
 		for (uint64_t seed = 1; seed <= (more ? 2000 : 40) && nr_bad < 10; seed++)
-			transient(seed % 4 ? 5 : 3, seed, 300, false);
+			transient(versions[seed % 4], seed, 300, false);
 	} else if (r.transient) {
 		transient(r.trial.version, r.trial.seed, 300, true);
 	} else {
