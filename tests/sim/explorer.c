@@ -171,7 +171,8 @@ static struct simpool *adopt(struct explorer *e, const struct explore_id *id, st
 {
 	struct simpool_config config = id->run.pool;
 	config.seed = rng_mix(config.seed ^ id->cut) ^ id->sub;
-	config.break_rules = 0;
+	/* what concerns the recovery is left out there */
+	config.break_rules &= PF_BREAK_REPLAY_UNVERIFIED | PF_BREAK_LOG_OLD_EPOCH;
 	config.verbose = e->verbose;
 	struct simpool *s = simpool_adopt(&config, world);
 	s->torn_supers = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Purpose: the crash explorer as a program. Without arguments: a few thousand states of all versions, 1 to 3 members, both
- * placements, and of mkfs. --states N --seed S: as many as one likes. --replay ID: the one that a failure named. */
+ * placements, and of mkfs. --states N --seed S: as many as one likes, also of one version or number of members only. --replay ID: the one that a failure named. */
 #include "sim/explorer.h"
 
 #include <getopt.h>
@@ -151,9 +151,11 @@ int main(int argc, char **argv)
 					       { "seed", 1, NULL, 's' },
 					       { "replay", 1, NULL, 'r' },
 					       { "ops", 1, NULL, 'o' },
+					       { "version", 1, NULL, 'v' },
+					       { "members", 1, NULL, 'm' },
 					       { NULL, 0, NULL, 0 } };
 	uint64_t want = getenv("POOLFS_TEST_LONG") ? 100000 : 6000, seed = 1;
-	unsigned nr_ops = 160;
+	unsigned nr_ops = 160, only_version = 0, only_members = 0;
 	int c;
 	signal(SIGALRM, on_alarm);
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
@@ -167,10 +169,16 @@ int main(int argc, char **argv)
 		case 'o':
 			nr_ops = (unsigned)strtoul(optarg, NULL, 0);
 			break;
+		case 'v':
+			only_version = (unsigned)strtoul(optarg, NULL, 0);
+			break;
+		case 'm':
+			only_members = (unsigned)strtoul(optarg, NULL, 0);
+			break;
 		case 'r':
 			return replay(optarg);
 		default:
-			fprintf(stderr, "usage: test_crash [--states N] [--seed S] [--ops N] | --replay ID\n");
+			fprintf(stderr, "usage: test_crash [--states N] [--seed S] [--ops N] [--version V] [--members N] | --replay ID\n");
 			return EXIT_FAILURE;
 		}
 	}
@@ -181,7 +189,7 @@ int main(int argc, char **argv)
 	while (nr_states < want && nr_bad < 10) {
 		/* neighbours in the seed differ in everything */
 		struct workload_config config = {
-			.pool = { .version = (unsigned)(1 + seed % 5),
+			.pool = { .version = (unsigned)(1 + seed % PF_VERSION_NEWEST),
 				  .nr_members = (unsigned)(1 + seed / 5 % 3),
 				  .placement = seed / 15 % 2 ? PF_PLACE_STRIPE : PF_PLACE_FILE,
 				  .size_bytes = UINT64_C(16) << 20,
@@ -190,6 +198,10 @@ int main(int argc, char **argv)
 			.nr_ops = nr_ops,
 			.profile = (int)(seed / 2 % WORKLOAD_NR),
 		};
+		if (only_version)
+			config.pool.version = only_version;
+		if (only_members)
+			config.pool.nr_members = only_members;
 		/* files in very many pieces take a while to make */
 		if (config.profile == WORKLOAD_HOLES)
 			config.nr_ops *= 4;
