@@ -7,7 +7,8 @@
 enum { OPT_TO = CLI_LONG };
 
 static const struct cli_option options[] = {
-	{ OPT_TO, "to", "N", "format version to upgrade to (default: the newest released one)" },
+	{ OPT_TO, "to", "N", "format version to upgrade to (default: the newest released one; later builds may not be able "
+			 "to read a pool of one that is not)" },
 	{ 'n', "dry-run", NULL, "say what would be done, write nothing" },
 	{ 'q', "quiet", NULL, "print nothing but errors" },
 	{ 0 },
