@@ -17,6 +17,10 @@ unit_tests = \
 	tests/unit/test_geometry \
 	tests/unit/test_io \
 	tests/unit/test_log \
+	tests/unit/test_log_crash \
+	tests/unit/test_log_nomem \
+	tests/unit/test_log_parallel \
+	tests/unit/test_log_scan \
 	tests/unit/test_node \
 	tests/unit/test_posix_attr \
 	tests/unit/test_posix_big \
@@ -143,6 +147,7 @@ tests_libtest_a_SOURCES = \
 	tests/sim/workload.h \
 	tests/unit/check_items.h \
 	tests/unit/check_util.h \
+	tests/unit/log_util.h \
 	tests/unit/posix_util.h \
 	tests/unit/record_util.h \
 	tests/unit/sample_super.h \
@@ -161,6 +166,7 @@ AM_CPPFLAGS += -I$(top_srcdir)/tests $(CHECK_CFLAGS)
 tests_unit_test_stats_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/bench -I$(top_srcdir)/tools
 tests_unit_test_stats_LDADD = bench/libbench.a tools/libtools.a $(LDADD) $(UUID_LIBS)
 tests_unit_test_creation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock
+tests_unit_test_log_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 tests_unit_test_posix_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock -Wl,--wrap=pf_inode_put
 tests_unit_test_space_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
 tests_unit_test_tools_LDADD = tools/libtools.a $(LDADD) $(BLKID_LIBS) $(UUID_LIBS)
@@ -233,6 +239,7 @@ thread_tests = \
 	tests/sim/test_parallel \
 	tests/unit/test_aio \
 	tests/unit/test_attack_engine \
+	tests/unit/test_log_parallel \
 	tests/unit/test_posix_space \
 	tests/unit/test_scrub \
 	tests/unit/test_simdisk \

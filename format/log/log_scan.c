@@ -111,7 +111,7 @@ static bool is_ours(const struct scanner *s, struct pf_disk_log_head *head, uint
 static int take(struct scanner *s, const struct pf_disk_log_head *head, uint64_t lsn)
 {
 	struct block_info info = { pf_get16(head->used), pf_get16(head->first) };
-	if (info.used > PF_LOG_PAYLOAD_BYTES || info.used % 8 != 0) {
+	if (info.used == 0 || info.used > PF_LOG_PAYLOAD_BYTES || info.used % 8 != 0) {
 		char what[64];
 		snprintf(what, sizeof(what), "block %llu cannot be %u bytes long", (unsigned long long)lsn, info.used);
 		return damaged(s, what);

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT
+ * Many threads on one log: groups that share a flush, and everything at once under ThreadSanitizer. */
+#include "log_util.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NR_THREADS 8
+
+static const uint32_t rings[] = { 256, 200, 0 };
+static struct rig rig;
+
+static void nap(long us)
+{
+	struct timespec ts = { .tv_nsec = us * 1000 };
+	nanosleep(&ts, NULL);
+}
+
+/* -- groups --------------------------------------------------------------------------------------------------------- */
+static void append_one(uint32_t data_members)
+{
+	uint8_t bytes[64];
+	record_fill(bytes, sizeof(bytes), 0, no_extra);
+	struct pf_log_part part = { bytes, sizeof(bytes) };
+	ck_assert(pf_log_append(rig.log, &part, 1, data_members));
+}
+
+static void *commit_once(void *arg)
+{
+	append_one(0);
+	*(int *)arg = pf_log_commit(rig.log);
+	return NULL;
+}
+
+/* While the flush of the first is under way seven others come: one more flush serves them all. */
+static void group(int expected, unsigned failing_ops, uint64_t skip, unsigned nr_flushes)
+{
+	pthread_t threads[NR_THREADS];
+	int results[NR_THREADS];
+	rig_new(&rig, 3, rings, 0);
+	struct simdisk *disk = simworld_disk(rig.world, 1);
+	simdisk_set_hang(disk, SIM_FLUSH);
+	for (unsigned i = 0; i < NR_THREADS; i++) {
+		pthread_create(&threads[i], NULL, commit_once, &results[i]);
+		while (i == 0 && simdisk_nr_hung(disk) == 0)
+			nap(100);
+	}
+	while (rig_stats(&rig).nr_records < NR_THREADS)
+		nap(100);
+	nap(30000); /* for all to be waiting; a late one would have its own flush, which the count allows for */
+	struct sim_fault fault = { .disk = disk, .ops = failing_ops, .skip = skip };
+	if (failing_ops)
+		simworld_add_fault(rig.world, &fault);
+	simdisk_set_hang(disk, 0);
+	for (unsigned i = 0; i < NR_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < NR_THREADS; i++)
+		ck_assert_int_eq(results[i], i == 0 ? 0 : expected);
+	ck_assert_uint_ge(simdisk_count(disk, SIM_FLUSH), nr_flushes);
+	ck_assert_uint_lt(simdisk_count(disk, SIM_FLUSH), NR_THREADS / 2);
+	ck_assert_uint_lt(simdisk_count(simworld_disk(rig.world, 0), SIM_FLUSH), NR_THREADS / 2);
+	ck_assert_uint_eq(simdisk_count(simworld_disk(rig.world, 2), SIM_FLUSH), 0);
+}
+
+START_TEST(followers_share)
+{
+	group(0, 0, 0, 2);
+	struct pf_log_stats stats = rig_stats(&rig);
+	ck_assert_uint_eq(stats.nr_waiters, NR_THREADS);
+	ck_assert_uint_lt(stats.nr_commits, NR_THREADS / 2);
+	ck_assert_uint_lt(stats.blocks_written, NR_THREADS / 2); /* and a block */
+	rig_free(&rig);
+}
+END_TEST
+
+START_TEST(followers_share_failures)
+{
+	group(-EAGAIN, SIM_WRITE, 0, 1);
+	rig_free(&rig);
+	group(-EIO, SIM_FLUSH, 1, 2); /* the one that hangs still goes well */
+	rig_free(&rig);
+}
+END_TEST
+
+/* A gap while they wait: those of the round under way are served, the others are told at once or after it. */
+static void *commit_for_gap(void *arg)
+{
+	*(int *)arg = pf_log_commit(rig.log);
+	return NULL;
+}
+
+START_TEST(gap_while_waiting)
+{
+	pthread_t threads[3];
+	int results[3];
+	rig_new(&rig, 2, rings, 0);
+	struct simdisk *disk = simworld_disk(rig.world, 1);
+	simdisk_set_hang(disk, SIM_FLUSH);
+	append_one(0);
+	pthread_create(&threads[0], NULL, commit_for_gap, &results[0]);
+	while (simdisk_nr_hung(disk) == 0)
+		nap(100);
+	pthread_create(&threads[1], NULL, commit_for_gap, &results[1]); /* nothing new: the same round */
+	nap(10000);
+	append_one(0);
+	pthread_create(&threads[2], NULL, commit_for_gap, &results[2]);
+	nap(10000);
+	pf_log_lose(rig.log);
+	pthread_join(threads[2], NULL); /* does not wait for the flush */
+	ck_assert_int_eq(results[2], -EAGAIN);
+	simdisk_set_hang(disk, 0);
+	pthread_join(threads[0], NULL);
+	ck_assert_int_eq(results[0], 0);
+	pthread_join(threads[1], NULL);
+	ck_assert(results[1] == 0 || results[1] == -EAGAIN); /* the latter if it came late */
+	rig_free(&rig);
+}
+END_TEST
+
+/* A checkpoint that becomes durable while they wait serves them. */
+START_TEST(release_while_waiting)
+{
+	pthread_t threads[2];
+	int results[2];
+	rig_new(&rig, 2, rings, 0);
+	struct simdisk *disk = simworld_disk(rig.world, 1);
+	simdisk_set_hang(disk, SIM_FLUSH);
+	append_one(0);
+	pthread_create(&threads[0], NULL, commit_for_gap, &results[0]);
+	while (simdisk_nr_hung(disk) == 0)
+		nap(100);
+	append_one(0);
+	pthread_create(&threads[1], NULL, commit_for_gap, &results[1]);
+	nap(10000);
+	pf_log_release(rig.log, pf_log_freeze(rig.log));
+	pthread_join(threads[1], NULL);
+	ck_assert_int_eq(results[1], 0);
+	/* what is being written keeps its memory, and its place in the ring */
+	for (unsigned i = 0; i < 40; i++)
+		append_one(0);
+	simdisk_set_hang(disk, 0);
+	pthread_join(threads[0], NULL);
+	ck_assert_int_eq(results[0], 0);
+	ck_assert_int_eq(pf_log_commit(rig.log), 0);
+	rig_free(&rig);
+}
+END_TEST
+
+/* -- everything at once --------------------------------------------------------------------------------------------- */
+struct worker {
+	pthread_t thread;
+	unsigned index;
+	uint64_t acked; /* records of this thread, from 0 */
+	unsigned nr_again;
+};
+
+static pthread_rwlock_t tree = PTHREAD_RWLOCK_INITIALIZER; /* held for append, as by the callers of the log */
+static atomic_bool stop;
+static uint64_t first_of[NR_THREADS]; /* at the last freeze that was released: the record that comes next */
+
+/* Record n of thread t has the number n * NR_THREADS + t. */
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	uint64_t seed = w->index;
+	static const unsigned nr_records = 600;
+	for (uint64_t n = 0; n < nr_records; n++) {
+		uint32_t len = (uint32_t)(32 + 8 * (next_random(&seed) % (n % 50 == 0 ? 2000 : 50)));
+		uint8_t *bytes = malloc(len);
+		record_fill(bytes, len, n * NR_THREADS + w->index, no_extra);
+		struct pf_log_part part = { bytes, len };
+		pthread_rwlock_rdlock(&tree);
+		pf_log_append(rig.log, &part, 1, 1 << 2);
+		pthread_rwlock_unlock(&tree);
+		free(bytes);
+		if (next_random(&seed) % 3)
+			continue;
+		int err = pf_log_commit(rig.log);
+		ck_assert(err == 0 || err == -EAGAIN);
+		if (!err)
+			w->acked = n + 1;
+		w->nr_again += err != 0;
+		if (err)
+			nap(200); /* a checkpoint is on its way */
+		if (next_random(&seed) % 16 == 0)
+			pf_log_write_behind(rig.log);
+	}
+	return NULL;
+}
+
+static void *checkpoints(void *arg)
+{
+	uint64_t seed = 99;
+	(void)arg;
+	while (!atomic_load(&stop)) {
+		pthread_rwlock_wrlock(&tree);
+		uint64_t lsn = pf_log_freeze(rig.log);
+		pthread_rwlock_unlock(&tree);
+		nap(300);
+		pf_log_release(rig.log, lsn);
+		rig.super.log_start = lsn;
+		if (next_random(&seed) % 8 == 0)
+			pf_log_lose(rig.log);
+		pf_log_wants_checkpoint(rig.log);
+		nap(300);
+	}
+	return NULL;
+}
+
+static void run_workers(struct worker *workers, bool with_checkpoints)
+{
+	pthread_t other;
+	atomic_store(&stop, false);
+	if (with_checkpoints)
+		pthread_create(&other, NULL, checkpoints, NULL);
+	for (unsigned i = 0; i < NR_THREADS; i++) {
+		workers[i] = (struct worker){ .index = i };
+		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+	}
+	for (unsigned i = 0; i < NR_THREADS; i++)
+		pthread_join(workers[i].thread, NULL);
+	atomic_store(&stop, true);
+	if (with_checkpoints)
+		pthread_join(other, NULL);
+}
+
+/* Each thread's records in its own order, without holes, up to what it was promised at least. */
+static void check_workers(const struct worker *workers)
+{
+	struct pf_log_scan scan;
+	struct pf_diag diag;
+	uint64_t next[NR_THREADS];
+	memcpy(next, first_of, sizeof(next));
+	ck_assert_int_eq(rig_scan(&rig, rig.super.log_start, &scan, &diag), 0);
+	for (unsigned i = 0; i < scan.nr_records; i++) {
+		uint64_t number = record_number(&scan.records[i]);
+		unsigned t = number % NR_THREADS;
+		if (next[t] == UINT64_MAX)
+			next[t] = number / NR_THREADS;
+		ck_assert_uint_eq(number / NR_THREADS, next[t]);
+		next[t]++;
+	}
+	for (unsigned t = 0; t < NR_THREADS; t++)
+		ck_assert(next[t] == UINT64_MAX || next[t] >= workers[t].acked);
+	pf_log_scan_free(&scan);
+}
+
+START_TEST(everything_in_the_log)
+{
+	static const uint32_t large[] = { 8192, 8192, 0 };
+	struct worker workers[NR_THREADS];
+	struct simworld *world = simworld_new();
+	for (unsigned i = 0; i < 3; i++)
+		simdisk_new(world, "disk", UINT64_C(2) << 30);
+	rig_assemble(&rig, world, large, 1, 77);
+	ck_assert_int_eq(pf_log_open(rig.set, &rig.super, 1, 77, &rig.log), 0);
+	memset(first_of, 0, sizeof(first_of));
+	run_workers(workers, false);
+	check_workers(workers);
+	for (unsigned i = 0; i < NR_THREADS; i++)
+		ck_assert_uint_eq(workers[i].nr_again, 0);
+	struct pf_log_stats stats = rig_stats(&rig);
+	ck_assert_uint_le(stats.nr_commits, stats.nr_waiters);
+	ck_assert_uint_eq(simdisk_count(simworld_disk(world, 0), SIM_FLUSH), stats.nr_commits);
+	rig_free(&rig);
+}
+END_TEST
+
+START_TEST(with_checkpoints_and_gaps)
+{
+	struct worker workers[NR_THREADS];
+	rig_new(&rig, 3, rings, 5);
+	for (unsigned i = 0; i < NR_THREADS; i++)
+		first_of[i] = UINT64_MAX; /* whatever comes first in the log */
+	run_workers(workers, true);
+	check_workers(workers);
+	/* it has not got stuck */
+	rig_checkpoint(&rig);
+	append_one(0);
+	ck_assert_int_eq(pf_log_commit(rig.log), 0);
+	rig_free(&rig);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("log_parallel");
+	TCase *tc = tcase_create("log_parallel");
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, followers_share);
+	tcase_add_test(tc, followers_share_failures);
+	tcase_add_test(tc, gap_while_waiting);
+	tcase_add_test(tc, release_while_waiting);
+	tcase_add_test(tc, everything_in_the_log);
+	tcase_add_test(tc, with_checkpoints_and_gaps);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}
