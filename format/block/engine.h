@@ -3,7 +3,7 @@
  * Purpose: what the layers block, object, commit and pool share: struct pf_pool. Private to format/.
  *
  * Invariants
- *   I1  Lock order: names_lock -> inode locks (ascending inode number) -> reap_lock -> commit mutex -> staging_lock ->
+ *   I1  Lock order: names_lock -> inode locks (ascending inode number) -> reap_lock -> sync_hold -> commit mutex -> staging_lock ->
  *       icache lock -> tree lock -> locks inside tree, space and member.
  *   I2  'counters' and 'open_generation' change under the exclusive tree lock only; next_id is atomic, and a number that a
  *       failed operation took is never used again.
@@ -66,6 +66,9 @@ struct pf_pool {
 
 	/* NULL: no log (before version 6, read-only, or while its records are being redone) */
 	struct pf_log *log;
+	/* Shared: a record is in the log whose mapping is not in the tree yet. Exclusive: a freeze. Inside the inode locks, outside of
+	 * the tree lock; who holds it shared waits for I/O only. */
+	pthread_rwlock_t sync_hold;
 	atomic_uint_fast64_t durable_generation; /* of the last checkpoint that is durable */
 	bool log_pending;            /* opened without recovery (fsck): the log still has to be redone */
 	bool replaying;              /* records are being redone: nobody else uses the pool, no checkpoint may begin */

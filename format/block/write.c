@@ -129,7 +129,7 @@ static int place_all(struct pf_pool *pool, struct pf_write *w)
 /* Requests for all pieces. Long stretches go straight from the source where it lies aligned and in one piece; everything else is
  * gathered in buffers, filled and checksummed in one pass, and what lies side by side on a member leaves in one request however
  * many pieces it is. */
-struct io_list {
+struct pf_block_io {
 	struct pf_aio_req *reqs;
 	unsigned *first; /* index in w->blocks of each request's first block */
 	unsigned nr;
@@ -150,13 +150,13 @@ static bool is_straight(const struct pf_dirty_block *b, unsigned nr)
 	return true;
 }
 
-static void add_request(struct pf_pool *pool, struct io_list *io, unsigned first, unsigned nr, pf_addr addr, void *buf)
+static void add_request(struct pf_pool *pool, struct pf_block_io *io, unsigned first, unsigned nr, pf_addr addr, void *buf)
 {
 	io->first[io->nr] = first;
 	pf_set_req(pool->set, &io->reqs[io->nr++], PF_AIO_WRITE, addr, buf, nr);
 }
 
-static uint8_t *room_to_gather(struct pf_pool *pool, struct io_list *io, unsigned nr)
+static uint8_t *room_to_gather(struct pf_pool *pool, struct pf_block_io *io, unsigned nr)
 {
 	if (!io->nr_buffers || io->filled + nr > PF_MAX_EXTENT_BLOCKS) {
 		io->buffers[io->nr_buffers] = pf_bufpool_get(pool->buffers);
@@ -171,7 +171,7 @@ static uint8_t *room_to_gather(struct pf_pool *pool, struct io_list *io, unsigne
 }
 
 /* Does a request to @addr from @buf go on where the last one ends? */
-static bool continues_last(const struct pf_pool *pool, const struct io_list *io, pf_addr addr, const void *buf)
+static bool continues_last(const struct pf_pool *pool, const struct pf_block_io *io, pf_addr addr, const void *buf)
 {
 	const struct pf_aio_req *last = io->nr ? &io->reqs[io->nr - 1] : NULL;
 	return last && last->io == pool->set->members[pf_addr_member(addr)].io &&
@@ -179,7 +179,7 @@ static bool continues_last(const struct pf_pool *pool, const struct io_list *io,
 	       (uint8_t *)last->buf + last->len_bytes == buf;
 }
 
-static int gather(struct pf_pool *pool, struct pf_write *w, struct io_list *io, unsigned first, unsigned nr, pf_addr addr)
+static int gather(struct pf_pool *pool, struct pf_write *w, struct pf_block_io *io, unsigned first, unsigned nr, pf_addr addr)
 {
 	const struct pf_dirty_block *b = w->blocks + first;
 	uint8_t *to = room_to_gather(pool, io, nr);
@@ -198,7 +198,7 @@ static int gather(struct pf_pool *pool, struct pf_write *w, struct io_list *io, 
 	return 0;
 }
 
-static int add_stretch(struct pf_pool *pool, struct pf_write *w, struct io_list *io, unsigned first, unsigned nr, pf_addr addr)
+static int add_stretch(struct pf_pool *pool, struct pf_write *w, struct pf_block_io *io, unsigned first, unsigned nr, pf_addr addr)
 {
 	const struct pf_dirty_block *b = w->blocks + first;
 	if (!is_straight(b, nr) || (nr < STRAIGHT_MIN && w->nr_pieces > 1))
@@ -209,7 +209,7 @@ static int add_stretch(struct pf_pool *pool, struct pf_write *w, struct io_list 
 	return 0;
 }
 
-static int build_requests(struct pf_pool *pool, struct pf_write *w, struct io_list *io)
+static int build_requests(struct pf_pool *pool, struct pf_write *w, struct pf_block_io *io)
 {
 	unsigned first = 0;
 	for (unsigned i = 0; i < w->nr_pieces; i++) {
@@ -310,7 +310,7 @@ struct pf_late_write {
 	uint8_t *data; /* aligned */
 };
 
-static int hold_back(struct pf_pool *pool, struct io_list *io)
+static int hold_back(struct pf_pool *pool, struct pf_block_io *io)
 {
 	for (unsigned i = 0; i < io->nr; i++) {
 		struct pf_aio_req *req = &io->reqs[i];
@@ -355,47 +355,63 @@ void pf_block_drop_late_writes(struct pf_pool *pool)
 	end_late_writes(pool, false);
 }
 
-static int run_requests(struct pf_pool *pool, struct pf_write *w, struct io_list *io)
+/* Everything that failed finds another place. */
+static int redo_failed(struct pf_pool *pool, struct pf_write *w, struct pf_block_io *io, bool *moved)
 {
-	if (pf_breaks(pool->env, PF_BREAK_MAP_BEFORE_DATA))
-		return hold_back(pool, io);
-	int err = pf_aio_run(pool->set->aio, io->reqs, io->nr);
-	for (unsigned i = 0; err && i < io->nr; i++) {
+	for (unsigned i = 0; i < io->nr; i++) {
 		if (!io->reqs[i].result)
 			continue;
-		int redo = redo_elsewhere(pool, w, &io->reqs[i], io->first[i]);
-		if (redo)
-			return redo;
+		*moved = true;
+		int err = redo_elsewhere(pool, w, &io->reqs[i], io->first[i]);
+		if (err)
+			return err;
 	}
 	return 0;
 }
 
-static int write_all(struct pf_pool *pool, struct pf_write *w)
+static void free_io(struct pf_pool *pool, struct pf_write *w)
 {
-	unsigned max = w->nr_pieces + w->nr_blocks / PF_MAX_EXTENT_BLOCKS + 1;
-	struct io_list io = {
-		.reqs = calloc(max, sizeof(*io.reqs)),
-		.first = calloc(max, sizeof(*io.first)),
-		.buffers = calloc(max, sizeof(*io.buffers)),
-	};
-	int err = io.reqs && io.first && io.buffers ? 0 : -ENOMEM;
-	if (!err)
-		err = build_requests(pool, w, &io);
-	if (!err)
-		err = run_requests(pool, w, &io);
-	for (unsigned i = 0; i < io.nr_buffers; i++)
-		pf_bufpool_put(pool->buffers, io.buffers[i]);
-	free(io.reqs);
-	free(io.first);
-	free(io.buffers);
-	return err;
+	struct pf_block_io *io = w->io;
+	w->io = NULL;
+	if (!io)
+		return;
+	for (unsigned i = 0; i < io->nr_buffers; i++)
+		pf_bufpool_put(pool->buffers, io->buffers[i]);
+	free(io->reqs);
+	free(io->first);
+	free(io->buffers);
+	free(io);
 }
 
-int pf_block_write(struct pf_pool *pool, struct pf_write *w)
+static int make_io(struct pf_pool *pool, struct pf_write *w)
+{
+	unsigned max = w->nr_pieces + w->nr_blocks / PF_MAX_EXTENT_BLOCKS + 1;
+	w->io = calloc(1, sizeof(*w->io));
+	if (!w->io)
+		return -ENOMEM;
+	w->io->reqs = calloc(max, sizeof(*w->io->reqs));
+	w->io->first = calloc(max, sizeof(*w->io->first));
+	w->io->buffers = calloc(max, sizeof(*w->io->buffers));
+	if (!w->io->reqs || !w->io->first || !w->io->buffers)
+		return -ENOMEM;
+	return build_requests(pool, w, w->io);
+}
+
+static void spread_crcs(struct pf_write *w)
+{
+	unsigned first = 0;
+	for (unsigned i = 0; i < w->nr_pieces; i++) {
+		w->pieces[i].crc = w->crc ? w->crc + first : NULL;
+		first += w->pieces[i].nr;
+	}
+}
+
+int pf_block_prepare(struct pf_pool *pool, struct pf_write *w)
 {
 	w->pieces = NULL;
 	w->nr_pieces = w->cap_pieces = w->nr_from_promise = 0;
 	w->crc = NULL;
+	w->io = NULL;
 	int err = 0;
 	if (pool->data_csum) {
 		w->crc = malloc(w->nr_blocks * sizeof(*w->crc));
@@ -404,17 +420,51 @@ int pf_block_write(struct pf_pool *pool, struct pf_write *w)
 	if (!err)
 		err = place_all(pool, w);
 	if (!err)
-		err = write_all(pool, w);
+		err = make_io(pool, w);
 	if (err) {
+		free_io(pool, w);
 		pf_block_end(pool, w, false);
 		return err;
 	}
-	unsigned first = 0;
-	for (unsigned i = 0; i < w->nr_pieces; i++) {
-		w->pieces[i].crc = w->crc ? w->crc + first : NULL;
-		first += w->pieces[i].nr;
-	}
+	spread_crcs(w);
 	return 0;
+}
+
+struct pf_aio_req *pf_block_requests(struct pf_write *w, unsigned *nr)
+{
+	*nr = w->io->nr;
+	return w->io->reqs;
+}
+
+int pf_block_complete(struct pf_pool *pool, struct pf_write *w, bool *moved)
+{
+	*moved = false;
+	int err = redo_failed(pool, w, w->io, moved);
+	free_io(pool, w);
+	if (err)
+		pf_block_end(pool, w, false);
+	else
+		spread_crcs(w);
+	return err;
+}
+
+int pf_block_write(struct pf_pool *pool, struct pf_write *w)
+{
+	bool moved;
+	int err = pf_block_prepare(pool, w);
+	if (err)
+		return err;
+	if (!pf_breaks(pool->env, PF_BREAK_MAP_BEFORE_DATA)) {
+		pf_aio_run(pool->set->aio, w->io->reqs, w->io->nr); /* each request has its result */
+	} else {
+		err = hold_back(pool, w->io);
+		if (err) {
+			free_io(pool, w);
+			pf_block_end(pool, w, false);
+			return err;
+		}
+	}
+	return pf_block_complete(pool, w, &moved);
 }
 
 /* Consecutive pieces are announced together. */

@@ -39,11 +39,19 @@ struct pf_write {
 	unsigned nr_pieces, cap_pieces;
 	uint64_t *crc; /* of each of the blocks; NULL without DATA_CSUM */
 	unsigned nr_from_promise; /* blocks allocated from the promise */
+	struct pf_block_io *io;   /* between prepare and complete */
 };
 
 /* Writes w->blocks. nr_blocks have been promised by pf_space_reserve(): pf_block_end() settles that. Errors: -ENOSPC, -EIO, -ENOMEM,
  * damage codes; nothing is left allocated then, the promise is the caller's again, and there is nothing to end. */
 int pf_block_write(struct pf_pool *pool, struct pf_write *w);
+
+/* The same in two halves, with the requests in the caller's hands in between: places and checksums, so that pieces and crc are
+ * known; and, when all of pf_block_requests() have been run, looks at their results: what failed is redone elsewhere (*moved is
+ * then true: pieces are not what they were). After an error nothing is left allocated, and complete is not to be called. */
+int pf_block_prepare(struct pf_pool *pool, struct pf_write *w);
+struct pf_aio_req *pf_block_requests(struct pf_write *w, unsigned *nr);
+int pf_block_complete(struct pf_pool *pool, struct pf_write *w, bool *moved);
 
 /* Announces the change of the tree. */
 void pf_block_want(struct pf_txn *txn, const struct pf_write *w);

@@ -54,6 +54,7 @@ static int freeze(struct pf_pool *pool)
 	pthread_mutex_lock(&pool->super_lock);
 	c->next = pool->super;
 	pthread_mutex_unlock(&pool->super_lock);
+	pthread_rwlock_wrlock(&pool->sync_hold);
 	pf_tree_lock(pool->tree);
 	uint64_t generation = pool->open_generation++;
 	pf_tree_freeze(pool->tree, generation);
@@ -62,6 +63,7 @@ static int freeze(struct pf_pool *pool)
 	c->next.counters = pool->counters;
 	pf_space_stats(pool->space, &space);
 	pf_tree_unlock(pool->tree);
+	pthread_rwlock_unlock(&pool->sync_hold);
 	pf_tree_stats(pool->tree, &tree); /* frozen nodes stay as many until this checkpoint is durable */
 	c->next.generation = generation;
 	c->next.flags &= ~(uint64_t)PF_SUPER_CLEAN;

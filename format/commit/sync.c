@@ -24,24 +24,37 @@ static int commit(struct pf_pool *pool, bool in_log)
 	return err ? log_failed(pool, err) : 0;
 }
 
+/* The file's data and its record. *done: all of it is durable already. The commit is made under the inode lock only by the first of
+ * several who sync the same file: the others wait for each other's commits, not for the lock. */
+static int sync_file(struct pf_pool *pool, struct pf_inode *inode, bool *in_log, bool *done)
+{
+	bool alone = atomic_fetch_add(&inode->nr_syncing, 1) == 0;
+	pthread_rwlock_wrlock(&inode->lock);
+	int err = alone ? pf_stage_commit(pool, inode) : -EAGAIN;
+	*done = !err;
+	if (err == -EAGAIN) {
+		err = pf_stage_drain(pool, inode);
+		*in_log = !err && !pf_intent_file(pool, inode);
+	}
+	pthread_rwlock_unlock(&inode->lock);
+	atomic_fetch_sub(&inode->nr_syncing, 1);
+	return err;
+}
+
 int pf_fsync(struct pf_pool *pool, uint64_t ino)
 {
 	struct pf_inode *inode;
-	bool in_log = true;
+	bool in_log = true, done = false;
 	int err = pf_inode_get(pool, ino, &inode);
 	if (err)
 		return err;
 	if (!pool->read_only) {
-		pthread_rwlock_wrlock(&inode->lock);
-		err = pf_stage_drain(pool, inode);
-		int record = err ? 0 : pf_intent_file(pool, inode);
-		in_log = !record;
-		pthread_rwlock_unlock(&inode->lock);
+		err = sync_file(pool, inode, &in_log, &done);
 	}
 	pf_inode_put(pool, inode);
 	if (atomic_load(&pool->failed))
 		return -EIO; /* engine.h I4, whatever a drain says of it */
-	if (err || pool->read_only)
+	if (err || pool->read_only || done)
 		return err;
 	return commit(pool, in_log);
 }

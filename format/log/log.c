@@ -120,6 +120,7 @@ int pf_log_open(struct pf_set *set, const struct pf_super *super, uint64_t epoch
 	}
 	log->start = log->durable = log->written = log->open = log->frozen = first_lsn;
 	log->mem_first = chunk_floor(first_lsn);
+	log->last_writes = &log->writes;
 	pthread_mutex_init(&log->lock, NULL);
 	pthread_cond_init(&log->done[0], NULL);
 	pthread_cond_init(&log->done[1], NULL);
@@ -244,10 +245,20 @@ static void append(struct pf_log *log, const struct pf_log_part *parts, unsigned
 
 bool pf_log_append(struct pf_log *log, const struct pf_log_part *parts, unsigned nr, uint32_t data_members)
 {
+	return pf_log_append_with(log, parts, nr, data_members, NULL);
+}
+
+bool pf_log_append_with(struct pf_log *log, const struct pf_log_part *parts, unsigned nr, uint32_t data_members,
+			struct pf_log_writes *writes)
+{
 	uint64_t len = 0;
 	for (unsigned i = 0; i < nr; i++)
 		len += parts[i].len;
 	assert(len >= sizeof(struct pf_disk_record_head) && len % 8 == 0);
+	if (writes) {
+		writes->done = false;
+		writes->next = NULL;
+	}
 
 	pthread_mutex_lock(&log->lock);
 	if (pf_breaks(log->set->env, PF_BREAK_LOG_REWRITE))
@@ -257,6 +268,10 @@ bool pf_log_append(struct pf_log *log, const struct pf_log_part *parts, unsigned
 		append(log, parts, nr);
 		log->data_members |= data_members;
 		log->nr_records++;
+		if (writes) {
+			*log->last_writes = writes;
+			log->last_writes = &writes->next;
+		}
 	} else {
 		log->nr_lost++;
 		pf_log_open_gap(log);

@@ -18,8 +18,9 @@
  *   I3  After a gap, and after a write that failed, nothing is promised (-EAGAIN) until a checkpoint that was frozen later is
  *       durable. The LSN after the gap is left out, so that a replay from before it ends there.
  *   I4  pf_log_commit() returns 0 when every record appended before its call is on all log members, every block that those
- *       records name was written (by the caller, before append), and then each of these members was flushed. A flush is issued
- *       after completion of every write that it covers (pitfalls 1.12).
+ *       records name was written (by the caller before append, or by the commit: struct pf_log_writes), and then each of these
+ *       members was flushed. A flush is issued after completion of every write that it covers (pitfalls 1.12). Data that could
+ *       not be written opens a gap, as a log block that could not.
  *   I5  A commit serves all who wait; those who come while one is under way share the next one.
  *   I6  The space before 'start' is written again only after pf_log_release() (pitfalls 1.16).
  *   I7  A failed flush is final: pf_log_commit() returns -EIO, now and ever after, and the caller fails the pool or the member
@@ -59,6 +60,20 @@ struct pf_log_part {
 /* Appends one record, given in parts of together a multiple of 8 bytes, its head included. @data_members: mask of the members
  * on which data lies that it names and that may not be durable yet. False: lost (I2). */
 bool pf_log_append(struct pf_log *log, const struct pf_log_part *parts, unsigned nr, uint32_t data_members);
+/* Writes of data that a commit makes together with the block of the record that names them: one round for both. */
+struct pf_log_writes {
+	struct pf_aio_req *reqs; /* the caller's, until pf_log_commit() has returned or pf_log_take_back() */
+	unsigned nr;
+	bool done; /* they have been run; results are in the requests */
+	struct pf_log_writes *next;
+};
+/* Appends, and leaves the writes of the data that the record names to the commit. */
+bool pf_log_append_with(struct pf_log *log, const struct pf_log_part *parts, unsigned nr, uint32_t data_members,
+			struct pf_log_writes *writes);
+/* After a commit that promised nothing, or an append that lost the record: nobody but the caller knows of them any more. They have
+ * been run (done), or never will be. */
+void pf_log_take_back(struct pf_log *log, struct pf_log_writes *writes);
+
 /* The caller has something that it cannot put into the log: a gap (I3). */
 void pf_log_lose(struct pf_log *log);
 

@@ -42,6 +42,8 @@ struct pf_log {
 	uint64_t start, durable, written, open;
 	uint32_t used;         /* bytes in the open block; 0: not begun */
 	uint32_t data_members; /* mask: named by records that are not durable yet */
+	struct pf_log_writes *writes, **last_writes; /* of records that no commit has taken yet */
+	struct pf_log_writes *taken;                 /* by the commit that is under way */
 	uint64_t frozen;       /* what the last freeze returned */
 	uint64_t gap_end;
 	bool gap;

@@ -5,6 +5,7 @@
 #include "log/log_int.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BATCH_CHUNKS  16u  /* in flight at once, on each member: 1 MiB */
@@ -15,7 +16,10 @@ struct job {
 	uint64_t from, to;
 	uint64_t durable;      /* for the note in each of them */
 	uint32_t data_members; /* mask: to be flushed with the log */
+	struct pf_log_writes *writes;
 };
+
+#define REQS_ON_STACK (BATCH_CHUNKS * PF_MAX_META_MEMBERS + 16)
 
 static uint32_t bit(unsigned id)
 {
@@ -56,11 +60,12 @@ static void report(struct pf_log *log, const struct pf_aio_req *reqs, unsigned n
 	}
 }
 
-/* Up to BATCH_CHUNKS chunks of [from, to), to all members. Returns where the next batch begins; *failed: mask of members. */
-static uint64_t write_batch(struct pf_log *log, uint64_t from, uint64_t to, uint64_t durable, uint32_t *failed)
+/* Up to BATCH_CHUNKS chunks of [from, to), to all members, behind the @nr_data requests that are in @reqs already. Returns where the
+ * next batch begins; *failed: mask of members. */
+static uint64_t write_batch(struct pf_log *log, uint64_t from, uint64_t to, uint64_t durable, struct pf_aio_req *reqs,
+			    unsigned nr_data, uint32_t *failed)
 {
-	struct pf_aio_req reqs[BATCH_CHUNKS * PF_MAX_META_MEMBERS];
-	unsigned nr = 0;
+	unsigned nr = nr_data;
 	for (unsigned c = 0; c < BATCH_CHUNKS && from < to; c++) {
 		unsigned nr_blocks = PF_LOG_CHUNK_BLOCKS - from % PF_LOG_CHUNK_BLOCKS;
 		if (nr_blocks > to - from)
@@ -75,22 +80,66 @@ static uint64_t write_batch(struct pf_log *log, uint64_t from, uint64_t to, uint
 		from += nr_blocks;
 	}
 	pf_aio_run(log->set->aio, reqs, nr);
-	for (unsigned i = 0; i < nr; i++) {
-		if (reqs[i].result != 0)
+	for (unsigned i = 0; i < nr - nr_data; i++) {
+		if (reqs[nr_data + i].result != 0)
 			*failed |= bit(log->members[i % log->nr_members]);
 	}
-	report(log, reqs, nr, *failed);
+	report(log, reqs + nr_data, nr - nr_data, *failed);
 	return from;
 }
 
-/* 0 or -EAGAIN: a member did not take everything. */
+static unsigned count_data(const struct job *job)
+{
+	unsigned nr = 0;
+	for (const struct pf_log_writes *w = job->writes; w; w = w->next)
+		nr += w->nr;
+	return nr;
+}
+
+static void gather_data(const struct job *job, struct pf_aio_req *reqs)
+{
+	for (const struct pf_log_writes *w = job->writes; w; w = w->next) {
+		memcpy(reqs, w->reqs, w->nr * sizeof(*reqs));
+		reqs += w->nr;
+	}
+}
+
+/* Results go back to whose requests they are. False: one failed. */
+static bool scatter_results(const struct job *job, const struct pf_aio_req *reqs)
+{
+	bool good = true;
+	for (struct pf_log_writes *w = job->writes; w; w = w->next) {
+		for (unsigned i = 0; i < w->nr; i++, reqs++) {
+			w->reqs[i].result = reqs->result;
+			good = good && !reqs->result;
+		}
+		w->done = true;
+	}
+	return good;
+}
+
+/* 0 or -EAGAIN: a member did not take everything. -ENOMEM is one: nothing was begun. */
 static int write_blocks(struct pf_log *log, const struct job *job)
 {
+	struct pf_aio_req on_stack[REQS_ON_STACK], *reqs = on_stack;
+	unsigned nr_data = count_data(job);
 	uint32_t failed = 0;
 	uint64_t lsn = job->from;
-	while (lsn < job->to && !failed)
-		lsn = write_batch(log, lsn, job->to, job->durable, &failed);
-	return failed ? -EAGAIN : 0;
+	bool good = true;
+	if (nr_data + BATCH_CHUNKS * PF_MAX_META_MEMBERS > REQS_ON_STACK)
+		reqs = malloc((nr_data + BATCH_CHUNKS * PF_MAX_META_MEMBERS) * sizeof(*reqs));
+	if (!reqs)
+		return -EAGAIN;
+	gather_data(job, reqs);
+	while ((lsn < job->to && !failed) || nr_data) {
+		lsn = write_batch(log, lsn, job->to, job->durable, reqs, nr_data, &failed);
+		if (nr_data)
+			good = scatter_results(job, reqs);
+		nr_data = 0;
+	}
+	if (reqs != on_stack)
+		free(reqs);
+	return failed || !good ? -EAGAIN : 0;
 }
 
 static int flush(struct pf_log *log, uint32_t members)
@@ -159,6 +208,10 @@ static void lead(struct pf_log *log)
 	struct job job = begin_writing(log);
 	job.data_members = log->data_members;
 	log->data_members = 0;
+	job.writes = log->writes;
+	log->writes = NULL;
+	log->last_writes = &log->writes;
+	log->taken = job.writes;
 	log->committing = true;
 	uint64_t round = ++log->round;
 	pthread_mutex_unlock(&log->lock);
@@ -167,6 +220,7 @@ static void lead(struct pf_log *log)
 
 	pthread_mutex_lock(&log->lock);
 	log->committing = false;
+	log->taken = NULL;
 	end_writing(log, &job, err);
 	if (err) {
 		log->data_members |= job.data_members;
@@ -220,5 +274,30 @@ void pf_log_write_behind(struct pf_log *log)
 		end_writing(log, &job, err);
 		pthread_cond_signal(&log->done[(log->round + 1) % 2]);
 	}
+	pthread_mutex_unlock(&log->lock);
+}
+
+static bool is_taken(const struct pf_log *log, const struct pf_log_writes *writes)
+{
+	const struct pf_log_writes *w = log->taken;
+	while (w && w != writes)
+		w = w->next;
+	return w;
+}
+
+void pf_log_take_back(struct pf_log *log, struct pf_log_writes *writes)
+{
+	pthread_mutex_lock(&log->lock);
+	for (struct pf_log_writes **w = &log->writes; *w; w = &(*w)->next) {
+		if (*w != writes)
+			continue;
+		*w = writes->next;
+		if (!writes->next)
+			log->last_writes = w;
+		break;
+	}
+	/* who waited for the commit that has them comes back before it ends when a gap was opened meanwhile */
+	while (is_taken(log, writes))
+		pthread_cond_wait(&log->done[log->round % 2], &log->lock);
 	pthread_mutex_unlock(&log->lock);
 }

@@ -45,6 +45,7 @@ struct pf_inode {
 	struct pf_stage *stage; /* NULL: nothing staged */
 	struct pf_dirty dirty;  /* what is in the tree and not durable; with a log only */
 	struct pf_inode *staged_prev, *staged_next;
+	atomic_uint nr_syncing;    /* fsyncs of this inode under way */
 	int write_error;           /* of staged blocks that could not be written: fsync tells (and clears on rewrite) */
 	enum pf_known capability;  /* whether security.capability is set */
 	struct {

@@ -244,7 +244,7 @@ static int add_mapping(struct building *b, uint64_t from, uint64_t to)
 	return err;
 }
 
-static void append_file(struct building *b, const struct pf_inode *inode)
+static void append_file(struct building *b, const struct pf_inode *inode, uint64_t size, struct pf_log_writes *writes)
 {
 	uint8_t head[PF_RECORD_HEAD_MAX];
 	uint32_t total;
@@ -255,7 +255,7 @@ static void append_file(struct building *b, const struct pf_inode *inode)
 		.time = item->ctime,
 		.file = {
 			.data_id = item->data_id,
-			.size = inode->tree_size,
+			.size = size,
 			.mtime = item->mtime,
 			.nr_ranges = b->nr_ranges,
 			.ranges_bytes = (uint32_t)b->len,
@@ -263,15 +263,46 @@ static void append_file(struct building *b, const struct pf_inode *inode)
 	};
 	unsigned head_len = pf_record_pack(&rec, head, &total);
 	struct pf_log_part parts[2] = { part_of(head, head_len), part_of(b->bytes, b->len) };
-	pf_log_append(b->pool->log, parts, 2, b->members);
+	pf_log_append_with(b->pool->log, parts, 2, b->members, writes);
 }
 
-int pf_intent_file(struct pf_pool *pool, struct pf_inode *inode)
+static int add_piece(struct building *b, const struct pf_piece *piece)
+{
+	struct pf_record_range range = { .start = piece->start, .nr = piece->nr, .kind = PF_RANGE_BLOCKS, .addr = piece->addr };
+	b->members |= 1u << pf_addr_member(piece->addr);
+	return add_range(b, &range, piece->crc);
+}
+
+/* What the tree has in the ranges, but where there are pieces those. Both ascend. */
+static int add_union(struct building *b, struct pf_dirty_range *ranges, unsigned nr, const struct pf_write *w)
+{
+	unsigned nr_pieces = w ? w->nr_pieces : 0, i = 0, p = 0;
+	int err = 0;
+	while (!err && (i < nr || p < nr_pieces)) {
+		const struct pf_piece *piece = p < nr_pieces ? &w->pieces[p] : NULL;
+		if (piece && (i == nr || piece->start <= ranges[i].from)) {
+			uint64_t end = piece->start + piece->nr;
+			while (i < nr && ranges[i].to <= end)
+				i++;
+			if (i < nr && ranges[i].from < end)
+				ranges[i].from = end;
+			err = add_piece(b, piece);
+			p++;
+			continue;
+		}
+		uint64_t to = piece && piece->start < ranges[i].to ? piece->start : ranges[i].to;
+		err = add_mapping(b, ranges[i].from, to);
+		ranges[i].from = to;
+		if (to == ranges[i].to)
+			i++;
+	}
+	return err;
+}
+
+static int build(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *w, struct pf_log_writes *writes)
 {
 	struct pf_dirty_range *ranges;
 	unsigned nr;
-	if (!pool->log || !pf_dirty_generation(pool, &inode->dirty))
-		return 0;
 	int err = pf_dirty_collect(pool, &inode->dirty, &ranges, &nr);
 	if (err)
 		return err;
@@ -280,15 +311,28 @@ int pf_intent_file(struct pf_pool *pool, struct pf_inode *inode)
 		.data_id = inode->item.data_id,
 		.max = pf_log_max_record(pool->log) - sizeof(struct pf_disk_record_file),
 	};
-	for (unsigned i = 0; i < nr && !err; i++)
-		err = add_mapping(&b, ranges[i].from, ranges[i].to);
-	if (!err) {
-		append_file(&b, inode);
-		pf_dirty_clear(&inode->dirty);
-	}
+	err = add_union(&b, ranges, nr, w);
+	if (!err)
+		append_file(&b, inode, w ? inode->item.size : inode->tree_size, writes);
 	free(b.bytes);
 	free(ranges);
 	return err;
+}
+
+int pf_intent_file(struct pf_pool *pool, struct pf_inode *inode)
+{
+	if (!pool->log || !pf_dirty_generation(pool, &inode->dirty))
+		return 0;
+	int err = build(pool, inode, NULL, NULL);
+	if (!err)
+		pf_dirty_clear(&inode->dirty);
+	return err;
+}
+
+int pf_intent_file_with(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *w, struct pf_log_writes *writes)
+{
+	writes->reqs = pf_block_requests(w, &writes->nr);
+	return build(pool, inode, w, writes);
 }
 
 int pf_intent_before_name(struct pf_pool *pool, struct pf_inode *inode)

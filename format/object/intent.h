@@ -40,6 +40,11 @@ void pf_intent_xattr(struct pf_pool *pool, uint64_t ino, const char *name, const
  * -EAGAIN: only a checkpoint makes this file durable; -EIO, -ENOMEM, damage codes. */
 int pf_intent_file(struct pf_pool *pool, struct pf_inode *inode);
 
+/* The same, when @w has been prepared and not run (block/write.h): the record holds it too, as if it were mapped already, and the
+ * next commit runs @writes, which are @w's requests. The caller maps @w when that is done; no checkpoint may be frozen in between
+ * (pool->sync_hold). */
+int pf_intent_file_with(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *w, struct pf_log_writes *writes);
+
 /* Before a name of @inode changes (rule 6): its file record goes first, or nothing after it is promised without a checkpoint. Same
  * locks. Errors: of reading the tree. */
 int pf_intent_before_name(struct pf_pool *pool, struct pf_inode *inode);

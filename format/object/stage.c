@@ -2,6 +2,7 @@
 #include "object/stage.h"
 
 #include "object/data.h"
+#include "object/intent.h"
 #include "object/path.h"
 
 #include <assert.h>
@@ -144,6 +145,15 @@ void pf_stage_drop_all(struct pf_pool *pool)
 	}
 }
 
+static int map_drained(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *w)
+{
+	struct pf_change change;
+	pf_change_init(&change, inode);
+	change.tree_size = inode->item.size;
+	change.write = w;
+	return pf_data_apply(pool, inode, &change);
+}
+
 static int drain(struct pf_pool *pool, struct pf_inode *inode)
 {
 	struct pf_stage *s = inode->stage;
@@ -156,11 +166,7 @@ static int drain(struct pf_pool *pool, struct pf_inode *inode)
 	int err = pf_block_write(pool, &w);
 	if (err)
 		return err;
-	struct pf_change change;
-	pf_change_init(&change, inode);
-	change.tree_size = inode->item.size;
-	change.write = &w;
-	err = pf_data_apply(pool, inode, &change);
+	err = map_drained(pool, inode, &w);
 	pf_block_end(pool, &w, !err);
 	return err;
 }
@@ -193,6 +199,78 @@ int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode)
 	release(pool, inode);
 	pf_inode_unpin(pool, inode);
 	return 0;
+}
+
+/* -- an fsync in one round of I/O ------------------------------------------------------------------------------------------ */
+
+#define COMMIT_BLOCKS_MAX 64u /* more gain nothing by leaving together with the log */
+#define MAP_TRIES 3
+
+/* The log has promised the blocks: a tree without them must never become durable. */
+static int map_promised(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *w)
+{
+	int err = -EIO;
+	for (unsigned try = 0; err && try < MAP_TRIES; try++)
+		err = map_drained(pool, inode, w);
+	if (err && !atomic_exchange(&pool->failed, err))
+		pf_log(pool->env, PF_LOG_ERROR, "inode %llu: what the intent log holds cannot be entered in the tree: %s; the pool takes no "
+		       "more changes, nothing that was synced is lost; unmount and run fsck.poolfs", (unsigned long long)inode->ino,
+		       pf_strerror(err));
+	return err;
+}
+
+/* Record, commit, mapping. 0: durable; -EAGAIN: mapped only; else the error of the drain. */
+static int commit_prepared(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *w)
+{
+	struct pf_log_writes writes = { 0 };
+	bool moved;
+	int promised = pf_intent_file_with(pool, inode, w, &writes);
+	if (!promised) {
+		promised = pf_log_commit(pool->log);
+		if (promised)
+			pf_log_take_back(pool->log, &writes);
+	}
+	if (!writes.done)
+		pf_aio_run(pool->set->aio, writes.reqs, writes.nr); /* each request has its result */
+	int err = pf_block_complete(pool, w, &moved);
+	if (err)
+		return err;
+	err = promised ? map_drained(pool, inode, w) : map_promised(pool, inode, w);
+	pf_block_end(pool, w, !err);
+	if (err)
+		return err;
+	if (promised)
+		return -EAGAIN;
+	pf_dirty_clear(&inode->dirty);
+	return 0;
+}
+
+int pf_stage_commit(struct pf_pool *pool, struct pf_inode *inode)
+{
+	struct pf_stage *s = inode->stage;
+	if (!pool->log || !s || s->nr > COMMIT_BLOCKS_MAX || pf_pool_writable(pool) ||
+	    pf_breaks(pool->env, PF_BREAK_MAP_BEFORE_DATA))
+		return -EAGAIN;
+	struct pf_write w = {
+		.data_id = inode->item.data_id,
+		.place = &inode->place,
+		.blocks = s->blocks,
+		.nr_blocks = s->nr,
+	};
+	int err = pf_block_prepare(pool, &w);
+	if (!err) {
+		pthread_rwlock_rdlock(&pool->sync_hold);
+		err = commit_prepared(pool, inode, &w);
+		pthread_rwlock_unlock(&pool->sync_hold);
+	}
+	if (err && err != -EAGAIN) {
+		note_failure(pool, inode, err);
+		return err;
+	}
+	inode->write_error = 0;
+	release(pool, inode);
+	pf_inode_unpin(pool, inode);
+	return err;
 }
 
 /* The oldest inode with staged blocks, pinned; or NULL. */

@@ -45,6 +45,12 @@ void pf_stage_drop_all(struct pf_pool *pool);
 /* Writes them out and enters them in the tree. 0 when nothing is staged. */
 int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode);
 
+/* An fsync of few staged blocks in one round of writes and one of flushes (design idea 3): the record of the file goes into the log
+ * before its blocks are written, the commit writes both, and the mapping follows. 0: all of the file is durable, nothing is
+ * staged; -EAGAIN: this is no such case, or the log could not promise it: what was staged is drained or still staged, and
+ * nothing is promised; else the error of the drain, as pf_stage_drain(). Exclusive inode lock. */
+int pf_stage_commit(struct pf_pool *pool, struct pf_inode *inode);
+
 /* No inode lock held: drains every inode that has staged blocks now. 0: all of that is in the tree. Else the first error, having
  * tried all; it may be that of a drain in another thread. */
 int pf_stage_drain_all(struct pf_pool *pool);
