@@ -182,7 +182,7 @@ int main(int argc, char **argv)
 			return EXIT_FAILURE;
 		}
 	}
-	for (unsigned version = 1; version <= PF_VERSION_NEWEST; version += 2)
+	for (unsigned version = PF_VERSION_FIRST; version <= PF_VERSION_NEWEST; version++)
 		explore_mkfs(version, 2);
 	for (uint64_t k = 0; k < WORKLOAD_NR; k++)
 		compare_runs(seed + k);
@@ -190,8 +190,8 @@ int main(int argc, char **argv)
 		/* neighbours in the seed differ in everything */
 		struct workload_config config = {
 			.pool = { .version = (unsigned)(1 + seed % PF_VERSION_NEWEST),
-				  .nr_members = (unsigned)(1 + seed / 5 % 3),
-				  .placement = seed / 15 % 2 ? PF_PLACE_STRIPE : PF_PLACE_FILE,
+				  .nr_members = (unsigned)(1 + seed / PF_VERSION_NEWEST % 3),
+				  .placement = seed / (3 * PF_VERSION_NEWEST) % 2 ? PF_PLACE_STRIPE : PF_PLACE_FILE,
 				  .size_bytes = UINT64_C(16) << 20,
 				  .seed = seed,
 				  .cache_bytes = seed % 4 ? UINT64_C(64) << 10 : 0 },
