@@ -8,6 +8,7 @@ unit_tests = \
 	tests/unit/test_attack_engine \
 	tests/unit/test_attack_names \
 	tests/unit/test_check \
+	tests/unit/test_check_copies \
 	tests/unit/test_check_hostile \
 	tests/unit/test_check_names \
 	tests/unit/test_check_repair \
@@ -45,6 +46,7 @@ unit_tests = \
 	tests/unit/test_super \
 	tests/unit/test_tools \
 	tests/unit/test_tree \
+	tests/unit/test_tree_copies \
 	tests/unit/test_tree_damage \
 	tests/unit/test_tree_txg
 

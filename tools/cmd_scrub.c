@@ -82,7 +82,7 @@ static void print_range(struct scrub *s, const struct range *r)
 	}
 	cli_print_name(stdout, r->member);
 	printf(" at offset %ju: %s%s\n", (uintmax_t)r->member_off_bytes, pf_strerror(r->err),
-	       r->good_copy ? "; another copy is good: 'fsck.poolfs -p' writes this one anew" : "");
+	       r->good_copy ? "; another copy is good: 'fsck.poolfs -p -f' writes this one anew" : "");
 }
 
 static void free_range(struct range *r)

@@ -197,6 +197,31 @@ static void print_places(const struct pf_geometry *g)
 	       (uintmax_t)g->maps_block, (uintmax_t)g->log_block, (uintmax_t)g->data_start, (uintmax_t)g->data_end - 1);
 }
 
+/* Where each node has a copy on two members, the smaller one says how many there can be. A member of much less than a hundredth of
+ * the pool is too small for all data that the others could hold. */
+static void print_scarce_metadata(const struct mkfs *m, const struct sizes *s)
+{
+	enum { NODE_BYTES_PER_MIB = 3000 }; /* one copy, leaves 0.7 full: DESIGN.md, geometry */
+	struct pf_super super = { .features = pf_version_features(m->pool.version), .nr_meta = m->report.nr_meta };
+	char a[CLI_SIZE_LEN];
+	uint64_t room[PF_MAX_META_MEMBERS];
+	unsigned least = m->report.meta_members[0];
+	if (pf_super_node_copies(&super) == 1)
+		return;
+	for (unsigned i = 0; i < m->report.nr_meta; i++) {
+		unsigned id = m->report.meta_members[i];
+		room[i] = s->share_blocks[id] - pf_space_reserve_of(s->share_blocks[id]);
+		least = s->share_blocks[id] < s->share_blocks[least] ? id : least;
+	}
+	uint64_t mib = pf_space_room_for_copies(room, super.nr_meta, PF_NODE_COPIES) * PF_BLOCK_SIZE / NODE_BYTES_PER_MIB;
+	if (mib >= m->report.usable_bytes >> 20)
+		return;
+	printf("note: metadata is kept twice, and ");
+	cli_print_name(stdout, m->targets.t[least].path);
+	printf(" is sure to have room for that of %s of large files only; nominate others by --meta, or take a larger member\n",
+	       cli_size(a, mib << 20));
+}
+
 static void print_text(const struct mkfs *m, const struct sizes *s)
 {
 	char a[CLI_SIZE_LEN], b[CLI_SIZE_LEN], c[CLI_SIZE_LEN], uuid[CLI_UUID_LEN];
@@ -220,6 +245,7 @@ static void print_text(const struct mkfs *m, const struct sizes *s)
 	}
 	printf("usable: %s (%ju bytes) of %s\n", cli_size(a, m->report.usable_bytes), (uintmax_t)m->report.usable_bytes,
 	       cli_size(b, s->pool_blocks * PF_BLOCK_SIZE));
+	print_scarce_metadata(m, s);
 }
 
 static void print_json(const struct mkfs *m, const struct sizes *s)

@@ -71,7 +71,7 @@ struct pf_scrub_error {
 	const char *member;    /* name of the member */
 	uint64_t member_off_bytes;
 	int err;               /* -PF_EDATA_CSUM, -EIO, a node or map code */
-	bool good_copy;        /* metadata: nothing is lost, fsck.poolfs -p writes the damaged copy anew */
+	bool good_copy;        /* metadata: nothing is lost, fsck.poolfs -p -f writes the damaged copy anew */
 };
 struct pf_scrub_sink {
 	void (*error)(void *arg, const struct pf_scrub_error *error);

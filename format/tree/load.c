@@ -22,7 +22,7 @@ static void report(struct pf_tree *tree, pf_addr addr, int err, bool helped)
 		pf_io_account_error(io);
 	pf_log(tree->set->env, helped ? PF_LOG_WARNING : PF_LOG_ERROR, "member %u (%s), offset %" PRIu64 ": %s; %s", member,
 	       io ? io->name : "no such member", pf_addr_block(addr) << PF_BLOCK_SHIFT, pf_strerror(err),
-	       helped ? "the other copy is good and is used; 'fsck.poolfs -p' on the unmounted pool writes this one anew" :
+	       helped ? "the other copy is good and is used; 'fsck.poolfs -p -f' on the unmounted pool writes this one anew" :
 			"run fsck.poolfs on the unmounted pool to see what depends on it");
 }
 

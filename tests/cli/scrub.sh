@@ -66,6 +66,41 @@ expect_sane
 mv save-a.img a.img
 mv save-b.img b.img
 
+# -- metadata in two copies: one is bad, and nothing is lost
+pool_options=(--format-version 6)
+pool c.img d.img
+accepts "$FILL" c.img d.img -- mkdir /d write /d/file 300000
+accepts "$POOLFS" dump --tree c.img d.img
+expect_out '^leaf 0:[0-9]* 1:[0-9]* level 0'
+accepts "$POOLFS" dump --super --json c.img d.img
+cp .out .root
+root=$(python3 -c 'import json; print(json.load(open(".root"))["superblocks"][0]["newest"]["root"])')
+copy=$(python3 -c 'import json; print(json.load(open(".root"))["superblocks"][0]["newest"]["root_copy"])')
+[ "${root%%:*}${copy%%:*}" = 01 ] || fail "root at $root and $copy"
+accepts "$POOLFS" dump --node "$copy" c.img d.img
+expect_out "^leaf $copy $root "
+"$POKE" d.img flip $((${copy#*:} * 4096 + 300))
+before=$(fingerprint)
+run "$POOLFS" scrub -n c.img d.img
+expect_exit 4
+expect_out "^damaged: metadata on d.img at offset $((${copy#*:} * 4096)): .*; another copy is good: 'fsck.poolfs -p -f' writes this one anew\$"
+expect_out '1 damaged blocks, 0 damaged files'
+run "$POOLFS" scrub -n --json c.img d.img
+expect_exit 4
+json 'j["errors"] == 1 and j["damage"][0]["metadata"] and j["damage"][0]["good_copy"]'
+run "$POOLFS" dump --tree c.img d.img
+expect_sane
+[ "$before" = "$(fingerprint)" ] || fail "looking wrote something"
+run "$FSCK" -n c.img d.img
+expect_exit 4
+expect_out "PF0213.*d.img.*the copy at .*c.img.* is good"
+run "$FSCK" -p -f c.img d.img
+expect_exit 1
+accepts "$FSCK" -n c.img d.img
+accepts "$POOLFS" scrub c.img d.img
+expect_out ': clean$'
+accepts "$FILL" c.img d.img -- ino /d/file
+
 # -- a pool without checksums reads, and says what it cannot promise
 pool_options=(--format-version 4)
 pool old.img

@@ -50,6 +50,23 @@ accepts "$FSCK" -n a.img
 accepts "$POOLFS" scrub a.img
 expect_out 'filled in'
 
+# -- to two copies of metadata, which need room on both members
+cp --sparse=always old/*.img .
+accepts "$POOLFS" upgrade --to 6 a.img b.img
+expect_out 'upgraded from format version 1 to 6'
+expect_silent
+accepts "$POOLFS" dump --tree a.img b.img
+expect_out '^leaf 0:[0-9]* 1:[0-9]* level 0'
+accepts "$FSCK" -n --json a.img
+json 'j["problems"] == 0 and j["single_nodes"] == 0'
+accepts "$POOLFS" upgrade --to 6 a.img
+expect_out 'has format version 6 already'
+pool_options=(--format-version 5)
+pool one.img
+accepts "$POOLFS" upgrade --to 6 one.img
+accepts "$FSCK" -n one.img
+pool_options=(--format-version 1)
+
 # -- not clean
 cp --sparse=always old/*.img .
 accepts "$FILL" a.img b.img -- write /d/h 4096 sync crash

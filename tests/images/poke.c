@@ -21,7 +21,7 @@ struct poke {
 
 struct path { /* nodes from the root (0) down to the leaf */
 	unsigned depth;
-	pf_addr addr[MAX_LEVELS];
+	pf_addr addr[MAX_LEVELS], copy[MAX_LEVELS]; /* copy: 0: it has none */
 	unsigned child[MAX_LEVELS];
 	uint8_t bytes[MAX_LEVELS][PF_NODE_SIZE];
 };
@@ -156,6 +156,7 @@ static void descend(struct poke *p, struct pf_key key, struct path *path)
 {
 	path->depth = p->super.root_level + 1;
 	path->addr[0] = p->super.root.addr[0];
+	path->copy[0] = p->super.root.addr[1];
 	for (unsigned i = 0;; i++) {
 		void *node = path->bytes[i];
 		read_at(p, path->addr[i], node, PF_NODE_BLOCKS);
@@ -168,6 +169,7 @@ static void descend(struct poke *p, struct pf_key key, struct path *path)
 			c++;
 		path->child[i] = c;
 		path->addr[i + 1] = pf_get64(children_of(node)[c].ptr.addr[0]);
+		path->copy[i + 1] = pf_get64(children_of(node)[c].ptr.addr[1]);
 	}
 }
 
@@ -183,6 +185,8 @@ static void seal(struct poke *p, struct path *path)
 		crc = pf_crc64(node, PF_NODE_SIZE);
 		head_of(node)->crc = pf_le64(crc);
 		write_at(p, path->addr[i], node, PF_NODE_BLOCKS);
+		if (path->copy[i])
+			write_at(p, path->copy[i], node, PF_NODE_BLOCKS);
 	}
 	p->super.root.crc = crc;
 }

@@ -5,7 +5,7 @@
  *
  * Invariants
  *   I1  Works on the bytes alone (FORMAT.md); uses nothing of the tree and of space.
- *   I2  Everything is written in place; the generation stays. All superblocks of the newest generation are kept equal.
+ *   I2  Everything is written in place, a node with both of its copies; the generation stays. All superblocks of the newest generation are kept equal.
  *   I3  Aborts when something is not as expected: these are tests.
  *
  * Uses: sim/simdisk, ondisk.
@@ -35,7 +35,7 @@ void poke_del(struct poke *p, struct pf_key key);
 bool poke_next(struct poke *p, unsigned class, struct pf_key *key);
 /* Where the leaf lies in which @key is or would be. */
 pf_addr poke_leaf(struct poke *p, struct pf_key key);
-/* All nodes, root first; returns their number (at most @cap). */
+/* First copies of all nodes, root first; returns their number (at most @cap). */
 unsigned poke_nodes(struct poke *p, pf_addr *addrs, unsigned cap);
 /* Changes the pointer to the leaf of @key in its parent (the root must not be that leaf). */
 void poke_leaf_ptr(struct poke *p, struct pf_key key, pf_addr addr);

@@ -7,6 +7,8 @@
 uint64_t simpool_member_bytes(const struct simpool_config *config, unsigned member)
 {
 	uint64_t size = config->size_bytes ? config->size_bytes : UINT64_C(32) << 20;
+	if (config->last_bytes && member + 1 == config->nr_members)
+		return config->last_bytes;
 	if (config->version && config->version < 3)
 		return size;
 	/* not whole groups, and not whole MiB */
@@ -67,6 +69,7 @@ int simpool_mkfs(struct simpool *s, char *why, size_t cap)
 	struct pf_mkfs_report report;
 	struct pf_mkfs_options options = { .version = s->config.version,
 					   .placement = s->config.placement,
+					   .meta_mask = s->config.meta_mask,
 					   .label = "sim" };
 	unsigned nr = open_disks(s, false, true, ios);
 	int err = pf_pool_create(ios, nr, &options, &s->env.env, false, &report, &diag);
@@ -169,6 +172,10 @@ int simpool_check(struct simpool *s, char *why, size_t cap)
 	if (result.nr_problems != found.nr + found.nr_ignored)
 		say(why, cap, "check counts %ju problems and names %u", (uintmax_t)result.nr_problems,
 		    found.nr + found.nr_ignored);
+	if (!found.nr && result.nr_single_nodes && !s->single_nodes) {
+		say(why, cap, "%ju tree nodes have one copy only", (uintmax_t)result.nr_single_nodes);
+		return -PF_EITEM_INVALID;
+	}
 	return found.nr || result.nr_problems != found.nr_ignored ? -PF_EITEM_INVALID : 0;
 }
 

@@ -23,6 +23,8 @@ struct simpool_config {
 	unsigned nr_members; /* 0: 1 */
 	unsigned placement;  /* enum pf_placement */
 	uint64_t size_bytes; /* of the largest member; 0: 32 MiB */
+	uint64_t last_bytes; /* of the last member; 0: by I2 */
+	uint32_t meta_mask;  /* metadata members; 0: as mkfs chooses */
 	uint64_t seed;
 	uint32_t break_rules;        /* enum pf_break, of everything after mkfs */
 	uint64_t cache_bytes;        /* 0: 16 MiB */
@@ -39,6 +41,7 @@ struct simpool {
 	/* What the check may find after the power failed: a torn superblock copy (PF0101), as long as another is whole; and before
 	 * the next mount a copy that was not written any more (PF0102). */
 	bool torn_supers, missing_supers;
+	bool single_nodes; /* and nodes that wait for their second copy: the power failed in an upgrade */
 };
 
 uint64_t simpool_member_bytes(const struct simpool_config *config, unsigned member);

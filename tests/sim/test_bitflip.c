@@ -22,6 +22,7 @@ struct place {
 	unsigned disk;
 	uint64_t off_bytes;
 	size_t len_bytes;
+	pf_addr copy; /* of a node; 0: it has none */
 };
 struct places {
 	struct place *list[PLACE_NR];
@@ -38,7 +39,7 @@ struct bench {
 static void add_place(struct places *p, enum place_kind kind, unsigned disk, uint64_t block, size_t len_bytes)
 {
 	p->list[kind] = realloc(p->list[kind], (p->nr[kind] + 1) * sizeof(struct place));
-	p->list[kind][p->nr[kind]++] = (struct place){ disk, block * PF_BLOCK_SIZE, len_bytes };
+	p->list[kind][p->nr[kind]++] = (struct place){ disk, block * PF_BLOCK_SIZE, len_bytes, 0 };
 }
 
 static void peek_block(struct bench *b, unsigned disk, uint64_t block, void *buf, size_t len_bytes)
@@ -47,15 +48,19 @@ static void peek_block(struct bench *b, unsigned disk, uint64_t block, void *buf
 }
 
 /* The tree as the superblock names it. */
-static void find_nodes(struct bench *b, pf_addr addr, unsigned level)
+static void find_nodes(struct bench *b, struct pf_ptr ptr, unsigned level)
 {
 	uint8_t *node = malloc(PF_NODE_SIZE);
-	peek_block(b, pf_addr_member(addr), pf_addr_block(addr), node, PF_NODE_SIZE);
-	add_place(&b->places, PLACE_NODE, pf_addr_member(addr), pf_addr_block(addr), PF_NODE_SIZE);
+	peek_block(b, pf_addr_member(ptr.addr[0]), pf_addr_block(ptr.addr[0]), node, PF_NODE_SIZE);
+	for (unsigned copy = 0; copy < 2 && ptr.addr[copy]; copy++) {
+		pf_addr addr = ptr.addr[copy];
+		add_place(&b->places, PLACE_NODE, pf_addr_member(addr), pf_addr_block(addr), PF_NODE_SIZE);
+		b->places.list[PLACE_NODE][b->places.nr[PLACE_NODE] - 1].copy = ptr.addr[!copy];
+	}
 	const struct pf_disk_node_head *head = (const void *)node;
 	const struct pf_disk_child *child = (const void *)(node + sizeof(*head));
 	for (unsigned k = 0; level && k < pf_get16(head->nr_items); k++)
-		find_nodes(b, pf_get64(child[k].ptr.addr[0]), level - 1);
+		find_nodes(b, pf_ptr_get(child[k].ptr), level - 1);
 	free(node);
 }
 
@@ -127,7 +132,7 @@ static int fill(struct bench *b, unsigned version, uint64_t seed, char *why, siz
 	for (unsigned d = 0; !err && d < config.nr_members; d++)
 		find_fixed(b, d, &super);
 	if (!err && super.root.addr[0])
-		find_nodes(b, super.root.addr[0], super.root_level);
+		find_nodes(b, super.root, super.root_level);
 	return err;
 }
 
@@ -212,9 +217,19 @@ static void flip_one(struct bench *b, struct rng *rng, uint64_t nr)
 	unsigned bit = (unsigned)rng_below(rng, 8);
 	struct simworld *world = simworld_copy(b->s->world);
 	simdisk_flip_bit(simworld_disk(world, p.disk), at, bit);
+	/* of nodes with two copies every other one loses both; of the rest nothing is missing, and all is mended */
+	bool lost = kind == PLACE_NODE && (!p.copy || nr % 2);
+	if (lost && p.copy)
+		simdisk_flip_bit(simworld_disk(world, pf_addr_member(p.copy)),
+				 pf_addr_block(p.copy) * PF_BLOCK_SIZE + at % PF_BLOCK_SIZE, bit);
 	struct simworld *again = simworld_copy(world);
+	uint64_t nr_errors = b->nr_errors + b->nr_open_failed;
 	int err = judge(b, world, true, why, sizeof(why));
-	if (kind == PLACE_NODE || err)
+	if (!err && kind == PLACE_NODE && !lost && b->nr_errors + b->nr_open_failed > nr_errors) {
+		say(why, sizeof(why), "one of two copies is damaged, and there are errors");
+		err = -1;
+	}
+	if (lost || err)
 		simworld_free(again);
 	else
 		err = repair(b, again, why, sizeof(why));
@@ -279,8 +294,8 @@ int main(int argc, char **argv)
 		}
 		*(c == 'n' ? &nr_flips : &seed) = strtoull(optarg, NULL, 0);
 	}
-	bad |= run(6, seed, nr_flips);
-	bad |= run(5, seed, nr_flips / 2);
+	bad |= run(6, seed, nr_flips * 3 / 5);
+	bad |= run(5, seed, nr_flips * 2 / 5);
 	bad |= run(3, seed, nr_flips / 5);
 	return bad ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -152,12 +152,25 @@ static int populate(struct scene *s, uint64_t seed, char *why, size_t cap)
 	return err;
 }
 
+/* What the same command does when it is given again. */
+static int finish_upgrade(struct simpool *p, char *why, size_t cap)
+{
+	struct pf_diag diag = { "" };
+	int err = simpool_remount(p, why, cap);
+	if (!err) {
+		err = pf_pool_upgrade(p->pool, pf_pool_super(p->pool)->version, &diag);
+		if (err)
+			say(why, cap, "going on with the upgrade: %s: %s", pf_strerror(err), diag.text);
+	}
+	return err ? err : simpool_close(p, why, cap);
+}
+
 static int judge(struct scene *s, struct simworld *world, char *why, size_t cap)
 {
 	struct simpool *p = simpool_adopt(&s->s->config, world);
 	struct model *got = model_new();
 	int err = 0;
-	p->torn_supers = true;
+	p->torn_supers = p->single_nodes = true;
 	p->env.now_ns = s->s->env.now_ns;
 	if (s->action->repair_after)
 		err = simpool_repair(p, why, cap);
@@ -174,6 +187,11 @@ static int judge(struct scene *s, struct simworld *world, char *why, size_t cap)
 	}
 	if (!err)
 		err = simpool_close(p, why, cap);
+	if (!err)
+		err = simpool_check(p, why, cap);
+	p->single_nodes = false;
+	if (!err)
+		err = finish_upgrade(p, why, cap);
 	if (!err)
 		err = simpool_check(p, why, cap);
 	model_free(got);

@@ -51,7 +51,7 @@ static int afterwards(struct simpool *s, struct model *expected, char *why, size
 
 static int run_one(uint64_t seed, bool trace, char *why, size_t cap)
 {
-	struct simpool_config config = { .version = 5,
+	struct simpool_config config = { .version = 5 + (unsigned)(seed / 3 % 2),
 					 .nr_members = 1 + (unsigned)(seed % 3),
 					 .size_bytes = UINT64_C(16) << 20,
 					 .seed = seed,

@@ -74,7 +74,7 @@ static inline void walk(struct world *w, struct pf_ptr ptr, unsigned level, stru
 	};
 	MUST(!pf_set_read(&w->rig.set, ptr.addr[0], node.buf, PF_NODE_BLOCKS));
 	MUST(!pf_node_validate(node.buf, &expect));
-	MUST(!ptr.addr[1]);
+	MUST(!ptr.addr[1] || pf_super_node_copies(&w->rig.super) > 1);
 	w->nr_nodes++;
 	if (!level) {
 		w->nr_leaves++;
@@ -112,7 +112,7 @@ static inline void world_reopen(struct world *w)
 	world_open_tree(w);
 	/* What the rig keeps as the counter misses what was changed between freeze and durable. */
 	world_walk(w);
-	pf_space_set_node_blocks(w->rig.space, w->nr_nodes * PF_NODE_BLOCKS);
+	pf_space_set_node_blocks(w->rig.space, w->nr_nodes * PF_NODE_BLOCKS * pf_super_node_copies(&w->rig.super));
 }
 
 /* The same, and its nodes are all that takes space: nothing has changed since the freeze of the last checkpoint. */
@@ -120,7 +120,7 @@ static inline void world_walk_all(struct world *w)
 {
 	struct pf_space_stats stats = rig_stats(&w->rig);
 	world_walk(w);
-	MUST(stats.node_blocks == w->nr_nodes * PF_NODE_BLOCKS);
+	MUST(stats.node_blocks == w->nr_nodes * PF_NODE_BLOCKS * pf_super_node_copies(&w->rig.super));
 	MUST(stats.free_blocks + stats.pending_blocks + stats.node_blocks == stats.data_area_blocks);
 }
 

@@ -46,7 +46,8 @@ static inline void world_new(struct world *w, uint64_t seed, uint64_t cache_byte
 {
 	uint64_t sizes[3] = { 64 << 20, 64 << 20, 64 << 20 };
 	*w = (struct world){ .rnd = seed * 7919 + 1, .cache_bytes = cache_bytes };
-	rig_new(&w->rig, 5, nr_members, sizes, nr_members > 1 ? 2 : 1);
+	/* with two members every second pair of seeds has two copies of each node */
+	rig_new(&w->rig, seed & 2 ? 6 : 5, nr_members, sizes, nr_members > 1 ? 2 : 1);
 	world_open_tree(w);
 }
 
