@@ -372,6 +372,7 @@ int ops_step(struct ops *o)
 	o->kind = pick_kind(o);
 	o->result = 0;
 	o->ino = 0;
+	memset(o->moved, 0, sizeof(o->moved));
 	o->text[0] = 0;
 	o->settled = false;
 	o->env->now_ns += 1 + (int64_t)rng_below(&o->rng, 2000000000);

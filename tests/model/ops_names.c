@@ -135,9 +135,12 @@ int op_link(struct ops *o)
 	int got = pf_link(o->pool, ino, parent, name, strlen(name), &attr);
 	if (excused(o, got, true))
 		return check_inode(o, parent) || check_inode(o, ino) ? -1 : 0;
+	bool first_name = !model_get(o->model, ino)->nlink;
 	int expected = model_link(o->model, ino, parent, name);
-	if (!got && !expected)
+	if (!got && !expected) {
 		model_slot(o->model, ino)->refs++;
+		o->moved[0] = first_name ? ino : 0;
+	}
 	if (got)
 		attr.ino = 0;
 	return made(o, expected, got, &attr, parent) || check_inode(o, ino) ? -1 : 0;
@@ -201,6 +204,11 @@ int op_rename(struct ops *o)
 		return check_inode(o, a) || check_inode(o, b) ? -1 : 0;
 	if (expect(o, model_rename(o->model, a, from, b, to, flags), got))
 		return -1;
+	/* between two names of one file nothing is done */
+	if (!got && x != y) {
+		o->moved[0] = x;
+		o->moved[1] = flags & RENAME_EXCHANGE ? y : 0;
+	}
 	return check_inode(o, a) || check_inode(o, b) || check_held(o, x) || check_held(o, y) ? -1 : 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/explorer.h"
 
-#include "ondisk/ondisk.h"
+#include "ondisk/ondisk_log.h"
 
 #include <stdlib.h>
 
@@ -41,13 +41,23 @@ bool explore_parse(const char *text, struct explore_id *id)
 }
 
 /* -- which writes survive ------------------------------------------------------------------------------------------- */
-static bool is_super(const struct sim_event *event)
+static bool has_magic(const struct sim_event *event, uint64_t expected)
 {
 	struct le64 magic;
-	if (event->op != SIM_WRITE || event->len_bytes != PF_BLOCK_SIZE)
+	if (event->op != SIM_WRITE)
 		return false;
 	memcpy(&magic, event->data, sizeof(magic));
-	return pf_get64(magic) == PF_SUPER_MAGIC;
+	return pf_get64(magic) == expected;
+}
+
+static bool is_super(const struct sim_event *event)
+{
+	return event->len_bytes == PF_BLOCK_SIZE && has_magic(event, PF_SUPER_MAGIC);
+}
+
+static bool is_log(const struct sim_event *event)
+{
+	return has_magic(event, PF_LOG_MAGIC);
 }
 
 struct chooser {
@@ -80,10 +90,27 @@ static void one_disk(struct chooser *c, bool kept)
 		c->fates[k].kind = (simworld_event(c->world, c->events[k])->disk == disk) == kept ? SIM_KEPT : SIM_LOST;
 }
 
-static void only_supers(struct chooser *c, bool kept)
+/* What is of this kind, and nothing else; or all but that. */
+static void only(struct chooser *c, bool (*is_kind)(const struct sim_event *), bool kept)
 {
 	for (size_t k = 0; k < c->nr; k++)
-		c->fates[k].kind = is_super(simworld_event(c->world, c->events[k])) == kept ? SIM_KEPT : SIM_LOST;
+		c->fates[k].kind = is_kind(simworld_event(c->world, c->events[k])) == kept ? SIM_KEPT : SIM_LOST;
+}
+
+/* All but the beginning of what was written of the log, on each disk: the rest is of a time that never was. */
+static void no_log_head(struct chooser *c)
+{
+	uint64_t nr_blocks = 1 + rng_skewed(&c->rng, 15);
+	uint32_t seen = 0;
+	all(c, SIM_KEPT);
+	for (size_t k = 0; k < c->nr; k++) {
+		const struct sim_event *event = simworld_event(c->world, c->events[k]);
+		if (!is_log(event) || seen >> event->disk & 1)
+			continue;
+		seen |= 1u << event->disk;
+		c->fates[k].kind = event->len_bytes > nr_blocks * PF_BLOCK_SIZE ? SIM_TORN_TAIL : SIM_LOST;
+		c->fates[k].arg = nr_blocks * PF_BLOCK_SIZE;
+	}
 }
 
 /* All up to some point in time, or all from there on. */
@@ -114,7 +141,7 @@ static void choose(struct chooser *c, unsigned sub)
 	all(c, sub ? SIM_KEPT : SIM_LOST);
 	if (sub < 2 || !c->nr)
 		return;
-	switch (sub == 2 ? 4 : rng_below(&c->rng, 12)) {
+	switch (sub == 2 ? 4 : rng_below(&c->rng, 16)) {
 	case 0:
 		all_but_one(c, SIM_KEPT, SIM_LOST);
 		break;
@@ -128,10 +155,10 @@ static void choose(struct chooser *c, unsigned sub)
 		all_but_one(c, rng_one_in(&c->rng, 2) ? SIM_KEPT : SIM_LOST, SIM_TORN_ANY);
 		break;
 	case 4:
-		only_supers(c, true);
+		only(c, is_super, true);
 		break;
 	case 5:
-		only_supers(c, false);
+		only(c, is_super, false);
 		break;
 	case 6:
 		one_disk(c, true);
@@ -144,6 +171,15 @@ static void choose(struct chooser *c, unsigned sub)
 		break;
 	case 9:
 		one_side(c, false);
+		break;
+	case 10:
+		only(c, is_log, true);
+		break;
+	case 11:
+		only(c, is_log, false);
+		break;
+	case 12:
+		no_log_head(c);
 		break;
 	default:
 		mixed(c);

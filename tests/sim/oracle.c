@@ -8,11 +8,9 @@
 #include <string.h>
 
 struct point {
-	size_t begin, end;
+	struct oracle_step step;
 	struct model *after;
 	uint64_t hash_names;
-	bool synced_all;
-	uint64_t synced_ino;
 	char text[160];
 };
 
@@ -25,7 +23,7 @@ struct oracle {
 struct oracle *oracle_new(struct model *fresh)
 {
 	struct oracle *o = calloc(1, sizeof(*o));
-	oracle_add(o, 0, 0, fresh, true, 0, "mkfs");
+	oracle_add(o, &(struct oracle_step){ .synced_all = true }, fresh, "mkfs");
 	return o;
 }
 
@@ -39,15 +37,14 @@ void oracle_free(struct oracle *o)
 	free(o);
 }
 
-void oracle_add(struct oracle *o, size_t log_begin, size_t log_end, struct model *after, bool synced_all,
-		uint64_t synced_ino, const char *text)
+void oracle_add(struct oracle *o, const struct oracle_step *step, struct model *after, const char *text)
 {
 	if (o->nr == o->cap) {
 		o->cap = o->cap ? 2 * o->cap : 256;
 		o->points = realloc(o->points, o->cap * sizeof(*o->points));
 	}
 	struct point *p = &o->points[o->nr++];
-	*p = (struct point){ .begin = log_begin, .end = log_end, .synced_all = synced_all, .synced_ino = synced_ino };
+	*p = (struct point){ .step = *step };
 	say(p->text, sizeof(p->text), "%.*s", (int)sizeof(p->text) - 1, text);
 	/* hashes are kept in the inodes: computed once, before they are shared */
 	p->hash_names = model_hash_names(after);
@@ -67,7 +64,7 @@ void oracle_stats(const struct oracle *o, struct oracle_stats *out)
 static size_t last_point(const struct oracle *o, size_t cut)
 {
 	size_t last = 0;
-	for (size_t k = 1; k < o->nr && o->points[k].begin < cut; k++)
+	for (size_t k = 1; k < o->nr && o->points[k].step.log_begin < cut; k++)
 		last = k;
 	return last;
 }
@@ -76,19 +73,31 @@ static size_t last_point(const struct oracle *o, size_t cut)
 static size_t acknowledged(const struct oracle *o, size_t cut, uint64_t ino)
 {
 	for (size_t k = o->nr; k-- > 1;) {
-		const struct point *p = &o->points[k];
-		if (p->end <= cut && (p->synced_all || (p->synced_ino && (!ino || p->synced_ino == ino))))
+		const struct oracle_step *s = &o->points[k].step;
+		if (s->log_end <= cut && (s->synced_all || (s->synced_ino && (!ino || s->synced_ino == ino))))
 			return k;
 	}
 	return 0;
 }
 
-static int judge_names(struct oracle *o, size_t cut, size_t first, size_t last, struct model *got, char *why,
-		       size_t cap)
+/* Last state up to @names in which this file got a name; 0: none. */
+static size_t named(const struct oracle *o, size_t names, uint64_t ino)
+{
+	for (size_t k = names; k > 0; k--) {
+		const struct oracle_step *s = &o->points[k].step;
+		if (s->moved[0] == ino || s->moved[1] == ino)
+			return k;
+	}
+	return 0;
+}
+
+/* *names becomes the first state with these names: later ones have what it demands of files, and perhaps more. */
+static int judge_names(struct oracle *o, size_t cut, size_t first, size_t last, struct model *got, size_t *names,
+		       char *why, size_t cap)
 {
 	uint64_t hash = model_hash_names(got);
-	for (size_t k = last + 1; k-- > first;) {
-		if (o->points[k].hash_names == hash)
+	for (*names = first; *names <= last; ++*names) {
+		if (o->points[*names].hash_names == hash)
 			return 0;
 	}
 	char diff[700] = "no difference found";
@@ -117,11 +126,16 @@ static bool same_time(struct timespec a, struct timespec b)
 }
 
 /* Content, and times (each may be of another state of the allowed ones: an inode's times may be written without its data). */
-static int judge_file(struct oracle *o, size_t cut, size_t last, struct model_inode *f, char *why, size_t cap)
+static int judge_file(struct oracle *o, size_t cut, size_t last, size_t names, struct model_inode *f, char *why,
+		      size_t cap)
 {
-	size_t first = acknowledged(o, cut, f->ino), near = SIZE_MAX;
+	size_t first = acknowledged(o, cut, f->ino), near = SIZE_MAX, since = named(o, names, f->ino);
 	uint64_t hash = model_hash_content(f);
 	bool content = false, times = false;
+	if (since > first) {
+		first = since;
+		o->stats.nr_moved++;
+	}
 	for (size_t k = last + 1; k-- > first && !(content && times);) {
 		struct model_slot *slot = model_slot(o->points[k].after, f->ino);
 		if (!slot)
@@ -177,10 +191,11 @@ int oracle_judge(struct oracle *o, size_t cut, struct model *got, char *why, siz
 	size_t first = acknowledged(o, cut, 0), last = last_point(o, cut);
 	if (last < first)
 		last = first;
-	int err = judge_names(o, cut, first, last, got, why, cap);
+	size_t names;
+	int err = judge_names(o, cut, first, last, got, &names, why, cap);
 	for (size_t k = 0; !err && k < got->nr; k++) {
 		if (model_is_file(got->slots[k].inode))
-			err = judge_file(o, cut, last, got->slots[k].inode, why, cap);
+			err = judge_file(o, cut, last, names, got->slots[k].inode, why, cap);
 	}
 	if (!err)
 		count_point(o, first, last, got);

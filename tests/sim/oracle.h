@@ -5,7 +5,12 @@
  *
  * Invariants
  *   I1  The promise (docs/DESIGN.md): the namespace is at one point of its history, not before the last acknowledged fsync or sync;
- *       each file's content is at one point of its own history, not before its last acknowledged fsync (or sync).
+ *       each file's content (size, bytes, mtime) is at one point of its own history, not before its last acknowledged fsync (or
+ *       sync), and not before a name that it got (rule 6): when the names are those of state k, a file that was renamed, exchanged,
+ *       or linked having had no name, by an operation at state j <= k, is as it was after j or later. So replacing a file by a
+ *       rename leaves the old one or the new one, whole.
+ *       What is not promised, and not judged: content that is not ahead of the names; two files at the same point; anything of a
+ *       file that got a further name by a plain link, or whose directory moved; atime and ctime of files; a file without a name.
  *   I2  Nothing on disk is from a time after the cut: an operation that began after the last write before it has left no trace.
  *   I3  States are numbered; state 0 is the fresh pool, state n is after operation n.
  *
@@ -22,10 +27,14 @@ struct oracle;
 struct oracle *oracle_new(struct model *fresh);
 void oracle_free(struct oracle *o);
 
-/* One operation: it began and ended at these lengths of the log; the model afterwards. @synced_all: everything so far was
- * acknowledged as durable; @synced_ino: this file was (and the namespace). */
-void oracle_add(struct oracle *o, size_t log_begin, size_t log_end, struct model *after, bool synced_all,
-		uint64_t synced_ino, const char *text);
+/* One operation. */
+struct oracle_step {
+	size_t log_begin, log_end; /* lengths of the log of the disks */
+	bool synced_all;           /* everything so far was acknowledged as durable */
+	uint64_t synced_ino;       /* this file was, and the namespace; 0: none */
+	uint64_t moved[2];         /* inodes that it gave a name (I1); 0: none */
+};
+void oracle_add(struct oracle *o, const struct oracle_step *step, struct model *after, const char *text);
 
 /* Judges what a recovered pool holds after a cut behind the first @cut events of the log. 0, or -1 and @why. */
 int oracle_judge(struct oracle *o, size_t cut, struct model *got, char *why, size_t cap);
@@ -34,6 +43,7 @@ struct oracle_stats {
 	uint64_t nr_judged;
 	uint64_t nr_single_point; /* names and all contents were at one and the same point */
 	uint64_t nr_ahead;        /* at a later point than the last acknowledged one */
+	uint64_t nr_moved;        /* files of which a name demanded more than their last fsync did */
 };
 void oracle_stats(const struct oracle *o, struct oracle_stats *out);
 

@@ -36,8 +36,14 @@ static void run_ops(struct simpool *s, struct ops *ops, struct oracle *oracle, c
 		bool done = !*err && ops->result >= 0;
 		char text[1200];
 		say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
-		oracle_add(oracle, k, k, ops->model, done && ops->kind == OP_SYNC,
-			   done && ops->kind == OP_FSYNC ? ops->ino : 0, text);
+		struct oracle_step step = {
+			.log_begin = k,
+			.log_end = k,
+			.synced_all = done && ops->kind == OP_SYNC,
+			.synced_ino = done && ops->kind == OP_FSYNC ? ops->ino : 0,
+			.moved = { ops->moved[0], ops->moved[1] },
+		};
+		oracle_add(oracle, &step, ops->model, text);
 	}
 	(void)s;
 }

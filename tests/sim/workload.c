@@ -21,6 +21,14 @@ static const struct weight big[] = { { OP_CREATE, 25 },  { OP_MKDIR, 4 },      {
 				     { OP_APPEND, 160 }, { OP_OVERWRITE, 80 }, { OP_COUNT, 0 } };
 static const struct weight holes[] = { { OP_CREATE, 20 },     { OP_MKDIR, 4 }, { OP_WRITE, 100 },  { OP_TRUNCATE, 90 },
 				       { OP_FALLOCATE, 140 }, { OP_COPY, 40 }, { OP_SCATTER, 12 }, { OP_COUNT, 0 } };
+static const struct weight syncs[] = {
+	{ OP_CREATE, 25 },   { OP_MKDIR, 2 },      { OP_MKNOD, 1 },       { OP_SYMLINK, 3 },    { OP_UNNAMED, 14 },
+	{ OP_LINK, 30 },     { OP_UNLINK, 12 },    { OP_RMDIR, 1 },       { OP_RENAME, 60 },    { OP_WRITE, 40 },
+	{ OP_APPEND, 110 },  { OP_OVERWRITE, 90 }, { OP_SCATTER, 1 },     { OP_TRUNCATE, 45 },  { OP_FALLOCATE, 25 },
+	{ OP_COPY, 8 },      { OP_SETATTR, 15 },   { OP_SETXATTR, 25 },   { OP_FORGET, 5 },     { OP_FSYNC, 220 },
+	{ OP_SYNC, 2 },      { OP_STEP, 60 },      { OP_CHECKPOINT, 25 }, { OP_COUNT, 0 },
+};
+static const struct weight few_checkpoints[] = { { OP_STEP, 10 }, { OP_CHECKPOINT, 1 }, { OP_SETXATTR, 60 }, { OP_COUNT, 0 } };
 
 static void weigh(struct ops_config *c, const struct weight *w)
 {
@@ -66,6 +74,14 @@ void workload_ops_config(struct ops_config *c, uint64_t seed, int profile)
 		c->max_file_bytes = UINT64_C(2) << 20;
 		c->max_inodes = 15;
 		break;
+	case WORKLOAD_SYNCS:
+		weigh(c, syncs);
+		if (seed % 3 == 0)
+			weigh(c, few_checkpoints);
+		c->max_file_bytes = UINT64_C(128) << 10;
+		c->max_write_bytes = 12288;
+		c->max_inodes = 14;
+		break;
 	default:
 		break;
 	}
@@ -88,9 +104,14 @@ static int run_op(struct workload *w)
 	char text[1200];
 	say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
 	bool done = !err && ops->result >= 0;
-	bool all = done && ((ops->kind == OP_SYNC) || (ops->kind == OP_REMOUNT));
-	uint64_t ino = done && ops->kind == OP_FSYNC ? ops->ino : 0;
-	oracle_add(w->oracle, begin, end, ops->model, all, ino, text);
+	struct oracle_step step = {
+		.log_begin = begin,
+		.log_end = end,
+		.synced_all = done && (ops->kind == OP_SYNC || ops->kind == OP_REMOUNT),
+		.synced_ino = done && ops->kind == OP_FSYNC ? ops->ino : 0,
+		.moved = { ops->moved[0], ops->moved[1] },
+	};
+	oracle_add(w->oracle, &step, ops->model, text);
 	if (err) {
 		char before[1200];
 		say(before, sizeof(before), "%s", w->why);
@@ -113,6 +134,7 @@ int workload_continue(struct workload *w, const struct workload_config *config, 
 	simworld_record(w->s->world);
 	if (simpool_open(w->s, false, w->why, sizeof(w->why)))
 		return -1;
+	w->opened = simworld_log_len(w->s->world);
 	int err = ops_start(&w->ops, &ops, &w->s->env, w->s->pool);
 	if (err) {
 		say(w->why, sizeof(w->why), "%s", w->ops.failure);

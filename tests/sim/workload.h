@@ -28,6 +28,9 @@ enum workload_profile {
 	WORKLOAD_OVERWRITES, /* few files, rewritten all the time, in a pool that is nearly full: freed blocks are used again soon */
 	WORKLOAD_BIG,   /* writes larger than what is kept in memory */
 	WORKLOAD_HOLES, /* truncation, punching, preallocation */
+	WORKLOAD_SYNCS, /* a few small files, several of them changed at a time, synced one by one all the time, also while a
+			 * checkpoint is under way; fresh ones are renamed over others. By the seed few checkpoints, so that the
+			 * ring of the log gets full */
 	WORKLOAD_NR
 };
 
@@ -36,6 +39,7 @@ struct workload {
 	struct simpool *s;
 	struct oracle *oracle;
 	struct ops ops;
+	size_t opened; /* length of the log of the disks when the first mount was done */
 	char why[3000];
 };
 
