@@ -163,6 +163,7 @@ libpoolfs_a_SOURCES = \
 	format/check/items.h \
 	format/check/items_extent.c \
 	format/check/items_inode.c \
+	format/check/log.c \
 	format/check/names.c \
 	format/check/names_fix.c \
 	format/check/pass1_members.c \

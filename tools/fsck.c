@@ -218,6 +218,7 @@ static void print_result_json(struct fsck *f, int err, const struct pf_diag *dia
 	json_number(j, "node_bytes", r->node_blocks * PF_BLOCK_SIZE);
 	json_number(j, "single_nodes", r->nr_single_nodes);
 	json_number(j, "orphans", r->nr_orphans);
+	json_number(j, "log_records", r->nr_log_records);
 	json_number(j, "exit", (uint64_t)exit_code(err, r));
 	json_end_object(j);
 	json_finish(j);
@@ -238,6 +239,9 @@ static void print_result_text(const struct fsck *f, const struct pf_check_result
 	else
 		printf(": %ju problems, %ju repaired, %ju left\n", (uintmax_t)r->nr_problems, (uintmax_t)r->nr_repaired,
 		       (uintmax_t)r->nr_left);
+	if (r->nr_log_records)
+		printf("Its intent log holds %ju records of after the last checkpoint, which the next mount or fsck.poolfs -p redoes.\n",
+		       (uintmax_t)r->nr_log_records);
 	if (r->nr_single_nodes)
 		printf("%ju tree nodes have one copy only, as an upgrade was interrupted: 'poolfs upgrade --to %d' completes it.\n",
 		       (uintmax_t)r->nr_single_nodes, PF_VERSION_NEWEST);

@@ -98,12 +98,13 @@ static int repair(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
 
 static int run_rounds(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
 {
-	for (c->round = 0;; c->round++) {
+	unsigned first = c->round;
+	for (;; c->round++) {
 		int err = begin_round(c, ios, nr);
 		if (!err)
 			err = run_passes(c);
 		bool wanted = c->repairs.nr || c->repairs.rebuild;
-		bool again = !err && wanted && c->round < MAX_ROUNDS;
+		bool again = !err && wanted && c->round - first < MAX_ROUNDS;
 		if (again)
 			err = repair(c, ios, nr);
 		forget_round(c);
@@ -160,12 +161,22 @@ int pf_check(struct pf_io **ios, unsigned nr, const struct pf_check_options *opt
 		c->result = result;
 		c->diag = diag;
 		c->salt = env->random64(env->arg);
+		err = pf_check_log_before(c, ios, nr);
+	}
+	if (!err)
+		err = run_rounds(c, ios, nr);
+	bool again = false;
+	if (!err)
+		err = pf_check_log_after(c, ios, nr, &again);
+	if (!err && again) {
+		c->round++;
 		err = run_rounds(c, ios, nr);
 	}
 	if (!err && options->check_data)
 		err = check_data(c, ios, nr);
 	if (c) {
-		result->nr_left = c->nr_found;
+		result->nr_left = c->nr_found + c->log_left;
+		result->nr_log_records = c->nr_log_records;
 		result->nr_repaired = result->nr_problems > c->nr_found ? result->nr_problems - c->nr_found : 0;
 		free(c->seen);
 		free(c);

@@ -52,6 +52,7 @@ struct pf_check_options {
 struct pf_check_result {
 	uint64_t nr_problems, nr_repaired, nr_left;
 	uint64_t nr_inodes, nr_directories, nr_extents, data_blocks, node_blocks, nr_orphans;
+	uint64_t nr_log_records; /* not redone: a run that only looks judges the last checkpoint, which is whole without them */
 	uint64_t nr_single_nodes; /* with one copy where new ones get two: an upgrade to version 6 was interrupted */
 };
 

@@ -42,6 +42,8 @@ struct pf_checker {
 	bool reclaim, data_csum; /* features */
 
 	/* over all rounds */
+	bool log_left; /* a log that has still to be redone */
+	uint64_t nr_log_records; /* for the result of a run that only looks */
 	unsigned round;
 	struct pf_seen *seen; /* hash table of the problems reported */
 	size_t nr_seen, cap_seen;
@@ -89,6 +91,12 @@ int pf_check_bad_node(struct pf_checker *c, const struct pf_walk_node *node, int
 /* The map that @group should have, as far as is known (PF_GROUP_BLOCKS bits). False: too little is known to replace
  * it. */
 bool pf_check_group_map(struct pf_checker *c, unsigned member, uint64_t group, uint8_t *used);
+
+/* The intent log of a pool that was not unmounted (log.c). Before the passes: what only looks counts its records, and reports damage;
+ * what repairs redoes it, unless something is in the way (c->log_left). After them: once more, and a damaged log is given up from the
+ * damage on if the user wants that; *again: the pool has changed. 0, or what ends the whole check. */
+int pf_check_log_before(struct pf_checker *c, struct pf_io *const *ios, unsigned nr);
+int pf_check_log_after(struct pf_checker *c, struct pf_io *const *ios, unsigned nr, bool *again);
 
 /* The passes. 0, or what ends the whole check: -EINTR, -ENOMEM. */
 int pf_check_members(struct pf_checker *c);   /* pass 1 */

@@ -4,6 +4,7 @@
 #include "block/pressure.h"
 #include "check/checker.h"
 #include "commit/checkpoint.h"
+#include "commit/replay.h"
 #include "object/orphan.h"
 #include "ondisk/item.h"
 
@@ -84,7 +85,8 @@ static int fix_maps(struct pf_checker *c, struct pf_pool *pool)
 		for (uint64_t g = 0; !err && g < c->set->members[m].geo.nr_groups; g++)
 			err = fix_map(c, pool, m, g);
 	}
-	return err;
+	/* before anything is allocated: what a log names that has still to be redone */
+	return !err && pool->log_pending ? pf_replay_pin(pool) : err;
 }
 
 /* -- items --------------------------------------------------------------------------------------------------------- */

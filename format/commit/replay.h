@@ -19,7 +19,12 @@
 /* The pool was not unmounted and has a log: it may hold something. */
 bool pf_replay_needed(const struct pf_super *super);
 
-/* Redoes the records of @scan in memory. Errors: damage codes, -EIO, -ENOMEM, with @diag; the pool is of no use then. */
-int pf_replay(struct pf_pool *pool, const struct pf_log_scan *scan, struct pf_diag *diag);
+/* Redoes the records of @scan in memory. Errors: damage codes, -EIO, -ENOMEM, with @diag; the pool is of no use then. @salvage: a
+ * record that cannot be redone ends the log instead. */
+int pf_replay(struct pf_pool *pool, const struct pf_log_scan *scan, bool salvage, struct pf_diag *diag);
+
+/* For a pool that changes without having redone its log (fsck): no block that the log names is given to anybody until it is closed.
+ * -ENOMEM; of a log that cannot be read whole, what could be read. */
+int pf_replay_pin(struct pf_pool *pool);
 
 #endif

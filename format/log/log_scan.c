@@ -267,22 +267,24 @@ static bool walk_block(const struct scanner *s, struct walk *w, struct pf_log_re
 	return w->missing == 0 || info.used == PF_LOG_PAYLOAD_BYTES;
 }
 
+/* After an error *nr are before the damage. */
 static int walk_records(const struct scanner *s, struct pf_log_record *records, unsigned *nr)
 {
 	struct walk w = { 0 };
-	for (uint64_t lsn = s->scan->start; lsn < s->scan->end; lsn++) {
+	int err = 0;
+	for (uint64_t lsn = s->scan->start; !err && lsn < s->scan->end; lsn++) {
 		if (!walk_block(s, &w, records, lsn))
-			return nonsense(s, lsn);
+			err = nonsense(s, lsn);
 	}
 	*nr = w.nr;
-	return 0;
+	return err;
 }
 
 static int find_records(struct scanner *s)
 {
 	unsigned nr;
 	int err = walk_records(s, NULL, &nr);
-	if (err || nr == 0)
+	if (nr == 0)
 		return err;
 	s->scan->records = calloc(nr, sizeof(s->scan->records[0]));
 	if (!s->scan->records)
@@ -324,13 +326,15 @@ int pf_log_scan(struct pf_set *set, const struct pf_super *super, struct pf_log_
 	int err = init(&s);
 	if (!err)
 		err = read_blocks(&s);
-	if (!err)
-		err = find_records(&s);
+	if (!err || err == -PF_ELOG_DAMAGED) {
+		int found = find_records(&s);
+		err = err && found != -ENOMEM ? err : found;
+	}
 	if (err == -ENOMEM)
 		pf_diag_set(diag, err, "out of memory");
 	free(s.infos);
 	free(s.windows);
-	if (err)
+	if (err && err != -PF_ELOG_DAMAGED)
 		pf_log_scan_free(out);
 	return err;
 }

@@ -37,7 +37,8 @@ struct pf_log_scan {
 };
 
 /* The log that @super names: from super->log_start, of epoch super->log_epoch. An empty log: 0 and no records. Errors: -EIO (no
- * log member could be read), -ENOMEM, -PF_ELOG_DAMAGED; also for a record whose head makes no sense. */
+ * log member could be read), -ENOMEM, -PF_ELOG_DAMAGED, also for a record whose head makes no sense: @out then has the records
+ * before the damage. */
 int pf_log_scan(struct pf_set *set, const struct pf_super *super, struct pf_log_scan *out, struct pf_diag *diag);
 void pf_log_scan_free(struct pf_log_scan *scan);
 

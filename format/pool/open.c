@@ -161,9 +161,9 @@ static int open_log(struct pf_pool *pool, uint64_t first_lsn)
 }
 
 /* After this the log is empty, and written to under the new epoch. */
-static int replay(struct pf_pool *pool, const struct pf_log_scan *scan, struct pf_diag *diag)
+static int replay(struct pf_pool *pool, const struct pf_log_scan *scan, bool salvage, struct pf_diag *diag)
 {
-	int err = scan->nr_records ? pf_replay(pool, scan, diag) : 0;
+	int err = scan->nr_records ? pf_replay(pool, scan, salvage, diag) : 0;
 	if (err || pool->read_only)
 		return err;
 	err = open_log(pool, scan->nr_records ? scan->end + PF_LOG_CHUNK_BLOCKS : pool->super.log_start);
@@ -173,9 +173,9 @@ static int replay(struct pf_pool *pool, const struct pf_log_scan *scan, struct p
 				 pf_strerror(err)) : 0;
 }
 
-static int recover(struct pf_pool *pool, const struct pf_log_scan *scan, struct pf_diag *diag)
+static int recover(struct pf_pool *pool, const struct pf_log_scan *scan, bool salvage, struct pf_diag *diag)
 {
-	int err = replay(pool, scan, diag);
+	int err = replay(pool, scan, salvage, diag);
 	if (err)
 		return err;
 	if (!pool->read_only) {
@@ -187,26 +187,40 @@ static int recover(struct pf_pool *pool, const struct pf_log_scan *scan, struct 
 	return err ? pf_diag_set(diag, err, "the tree cannot be read: %s; run fsck.poolfs", pf_strerror(err)) : 0;
 }
 
+/* Who does not want the log redone does not care for damage of it: fsck says so by itself. */
+static int scan_log(struct pf_set *set, const struct pf_super *super, const struct pf_pool_options *options,
+		    struct pf_log_scan *scan, bool *needed, struct pf_diag *diag)
+{
+	struct pf_diag why = { "" };
+	int err = pf_log_scan(set, super, scan, &why);
+	*needed = scan->nr_records || (err && !options->salvage_log);
+	if (pf_is_damage(err) && options->salvage_log)
+		pf_log(set->env, PF_LOG_WARNING, "%s: what comes after it is given up", why.text);
+	if (pf_is_damage(err) && (options->salvage_log || options->no_recovery))
+		return 0;
+	return err ? pf_diag_set(diag, err, "%s", why.text) : 0;
+}
+
 int pf_pool_start(struct pf_set *set, const struct pf_pool_options *options, bool rebuild_maps, struct pf_pool **out,
 		  struct pf_diag *diag)
 {
 	struct pf_pool *pool;
 	struct pf_log_scan scan = { 0 };
-	bool recovery = !options->no_recovery && !rebuild_maps;
+	bool recovery = !options->no_recovery && !rebuild_maps, needed = false;
 	int err = pf_pool_assemble(set, options, rebuild_maps, &pool, diag);
 	if (err)
 		return err;
 	/* first, because damage of the log has to be found before anything is written */
 	if (pf_replay_needed(&pool->super))
-		err = pf_log_scan(set, &pool->super, &scan, diag);
+		err = scan_log(set, &pool->super, options, &scan, &needed, diag);
 	if (!err && !pool->read_only) {
-		err = begin_epoch(pool, !scan.nr_records);
+		err = begin_epoch(pool, !needed);
 		if (err)
 			pf_diag_set(diag, err, "writing the superblocks failed: %s; check the members' disks", pf_strerror(err));
 	}
-	pool->log_pending = scan.nr_records && !recovery;
+	pool->log_pending = needed && !recovery;
 	if (!err && recovery)
-		err = recover(pool, &scan, diag);
+		err = recover(pool, &scan, options->salvage_log, diag);
 	pf_log_scan_free(&scan);
 	if (err) {
 		pf_pool_free(pool);

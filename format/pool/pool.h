@@ -22,7 +22,8 @@ struct pf_pool;
 
 struct pf_pool_options {
 	bool read_only;
-	bool no_recovery;         /* fsck: neither finish interrupted work nor start the reaper */
+	bool no_recovery;         /* fsck: neither finish interrupted work nor start the reaper, nor redo the log, which stays */
+	bool salvage_log;         /* fsck: of a damaged log what comes before the damage is redone, and the rest given up */
 	unsigned set_flags;       /* further enum pf_set_flags */
 	unsigned wait_ms;         /* for the lock of a daemon that is just finishing */
 	uint64_t cache_bytes;     /* 0: PF_CACHE_DEFAULT */
@@ -54,7 +55,8 @@ int pf_pool_create(struct pf_io **ios, unsigned nr, const struct pf_mkfs_options
 		   bool report_only, struct pf_mkfs_report *report, struct pf_diag *diag);
 
 /* -- opening and closing -------------------------------------------------------------------------------------------- */
-/* Errors: those of pf_set_open(), -PF_EPOOL_DIRTY never (an unclean pool is simply opened at its last checkpoint). */
+/* Errors: those of pf_set_open(); of the log (-PF_ELOG_DAMAGED, -PF_ELOG_INVALID). An unclean pool is opened at its last checkpoint,
+ * and what its log holds is redone: in memory only when it is opened read-only. */
 int pf_pool_open(const char *const *paths, unsigned nr_paths, const struct pf_pool_options *options,
 		 const struct pf_env *env, struct pf_pool **out, struct pf_diag *diag);
 int pf_pool_open_ios(struct pf_io **ios, unsigned nr, const struct pf_pool_options *options, const struct pf_env *env,
