@@ -25,6 +25,7 @@ unit_tests = \
 	tests/unit/test_posix_names \
 	tests/unit/test_posix_rename \
 	tests/unit/test_posix_space \
+	tests/unit/test_posix_staged \
 	tests/unit/test_scrub \
 	tests/unit/test_set \
 	tests/unit/test_simdisk \
@@ -158,6 +159,7 @@ tests_unit_test_stats_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/bench -I$(top_sr
 tests_unit_test_stats_LDADD = bench/libbench.a tools/libtools.a $(LDADD) $(UUID_LIBS)
 tests_unit_test_creation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock
 tests_unit_test_posix_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock -Wl,--wrap=pf_inode_put
+tests_unit_test_posix_staged_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_inode_get
 tests_unit_test_space_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
 tests_unit_test_tools_LDADD = tools/libtools.a $(LDADD) $(BLKID_LIBS) $(UUID_LIBS)
 
