@@ -68,9 +68,10 @@ static int mount_pool(const struct options *opt, struct spec *spec)
 {
 	struct pf_env env = daemon_env();
 	struct pf_diag diag = { "" };
-	int err = spec_make_absolute(spec);
+	/* by the paths as they were written: the user is to recognise them */
+	int err = find_members(spec, opt->search, opt->nr_search, &env, &diag);
 	if (!err)
-		err = find_members(spec, opt->search, opt->nr_search, &env, &diag);
+		err = spec_make_absolute(spec);
 	if (err) {
 		say("%s", diag.text[0] ? diag.text : pf_strerror(err));
 		return EXIT_MOUNT;

@@ -84,7 +84,7 @@ refused pool/a.img:pool/c.img "1 of its 3 members is missing: member 2" "name it
 mv away/b.img pool/
 refused pool/a.img:pool/a.img:pool/b.img:pool/c.img "same file" "once"
 ln -s a.img pool/link.img
-refused pool/a.img:pool/link.img:pool/b.img:pool/c.img "same file" a.img
+refused pool/a.img:pool/link.img:pool/b.img:pool/c.img "same file" "pool/a.img and pool/link.img"
 rm pool/link.img
 cp pool/a.img away/copy.img
 refused pool/a.img:away/copy.img:pool/b.img:pool/c.img away/copy.img pool/a.img "member 1 of 3"
