@@ -39,8 +39,13 @@ static int see_node(void *arg, const struct pf_walk_node *node)
 	if (nr_twice < 0)
 		return nr_twice;
 	if (nr_twice) {
-		struct pf_where place = pf_check_place(c->set, first);
-		pf_check_report(c, PF_PROBLEM_BLOCK_TWICE, "%s, also by a tree node", place.text);
+		struct pf_check_user user = {
+			.addr = node->ptr.addr[0],
+			.nr_blocks = PF_NODE_BLOCKS,
+			.lower = node->lower,
+		};
+		if (pf_check_twice_note(c, &user))
+			return -ENOMEM;
 	}
 	c->seen_counters.node_blocks += PF_NODE_BLOCKS;
 	c->result->node_blocks += PF_NODE_BLOCKS;
@@ -119,5 +124,5 @@ int pf_check_tree(struct pf_checker *c)
 		err = leave_class(&p, UINT32_MAX);
 	if (!err)
 		err = pf_check_extent_done(&p.items);
-	return err;
+	return err ? err : pf_check_twice_report(c);
 }
