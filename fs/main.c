@@ -64,7 +64,17 @@ static int remount(const struct options *opt)
 	return EXIT_SYSTEM;
 }
 
-static int mount_pool(const struct options *opt, struct spec *spec)
+/* A pool of a newer program, which this one can read but not write: better read-only than not at all, and said. */
+static void yield_to_features(struct options *opt, const struct spec *spec, const struct pf_env *env)
+{
+	struct pf_diag diag = { "" };
+	if (opt->read_only || !pf_scan_only_readable((const char *const *)spec->paths, spec->nr, env, &diag))
+		return;
+	say("%s; mounting it read-only", diag.text);
+	opt->read_only = true;
+}
+
+static int mount_pool(struct options *opt, struct spec *spec)
 {
 	struct pf_env env = daemon_env();
 	struct pf_diag diag = { "" };
@@ -76,6 +86,7 @@ static int mount_pool(const struct options *opt, struct spec *spec)
 		say("%s", diag.text[0] ? diag.text : pf_strerror(err));
 		return EXIT_MOUNT;
 	}
+	yield_to_features(opt, spec, &env);
 	if (opt->fake)
 		return check_only(opt, spec, &env);
 	int report_fd = -1;
@@ -88,7 +99,7 @@ static int mount_pool(const struct options *opt, struct spec *spec)
 	return daemon_run(opt, spec, report_fd);
 }
 
-static int run(const struct options *opt)
+static int run(struct options *opt)
 {
 	struct pf_diag diag = { "" };
 	struct spec spec;
