@@ -111,6 +111,33 @@ int mountinfo_find(const char *path, struct mountinfo *out)
 	return err;
 }
 
+int mountinfo_find_device(const char *file, unsigned major, unsigned minor, char *dir)
+{
+	FILE *f = fopen(file, "re");
+	if (!f)
+		return -errno;
+	int err = -ENOENT;
+	char *line = NULL;
+	size_t cap = 0;
+	while (err == -ENOENT && getline(&line, &cap, f) >= 0) {
+		unsigned maj, min;
+		int start = 0, end = 0;
+		if (sscanf(line, "%*d %*d %u:%u %*s %n%*s%n", &maj, &min, &start, &end) != 2 || maj != major || min != minor ||
+		    end - start >= PATH_MAX || end <= start)
+			continue;
+		line[end] = 0;
+		unescape(line + start);
+		strcpy(dir, line + start);
+		err = 0;
+	}
+	/* a process that has ended meanwhile */
+	if (err && ferror(f))
+		err = -ESRCH;
+	free(line);
+	fclose(f);
+	return err;
+}
+
 bool mountinfo_is_dead(const char *path)
 {
 	struct mountinfo mi;

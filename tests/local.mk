@@ -49,6 +49,7 @@ sim_tests = \
 	tests/sim/test_crash_bites \
 	tests/sim/test_crash_tools \
 	tests/sim/test_faults \
+	tests/sim/test_full \
 	tests/sim/test_lying_disk \
 	tests/sim/test_parallel
 
@@ -80,6 +81,7 @@ mount_tests = \
 	tests/mount/control.sh \
 	tests/mount/damage.sh \
 	tests/mount/devices.sh \
+	tests/mount/elsewhere.sh \
 	tests/mount/holes.sh \
 	tests/mount/kill.sh \
 	tests/mount/mount8.sh \
