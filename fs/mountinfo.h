@@ -34,4 +34,7 @@ int mountinfo_find(const char *path, struct mountinfo *out);
  * @dir has PATH_MAX bytes. Returns 0, -ENOENT (nowhere) or -errno. */
 int mountinfo_find_device(const char *file, unsigned major, unsigned minor, char *dir);
 
+/* The first mount of a pool, in the order of mounting, for which @is_wanted says so. @dir has PATH_MAX bytes. */
+bool mountinfo_find_pool(bool (*is_wanted)(const char *dir, void *arg), void *arg, char *dir);
+
 #endif

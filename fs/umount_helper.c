@@ -6,6 +6,7 @@
  * another user, another PID namespace), the members named by the source of the mount in mountinfo are waited for: their locks. */
 #include "daemonize.h"
 #include "elsewhere.h"
+#include "holder.h"
 #include "log.h"
 #include "mountinfo.h"
 #include "namespace.h"
@@ -19,10 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mount.h>
-#include <sys/pidfd.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,42 +45,6 @@ static const char usage[] =
 	"  -N  in the mount namespace of this process or file\n"
 	"  -n, -v, -t TYPE  accepted, change nothing\n";
 
-/* True when @pid is still the process that started at @start_time. */
-static bool is_process(uint32_t pid, uint64_t start_time)
-{
-	char path[64], line[1024];
-	bool same = false;
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (fgets(line, sizeof(line), f)) {
-		const char *p = strrchr(line, ')');
-		for (int i = 0; p && i < 20; i++)
-			p = strchr(p + 1, ' ');
-		same = p && strtoull(p, NULL, 10) == start_time;
-	}
-	fclose(f);
-	return same;
-}
-
-/* A descriptor that becomes readable when the daemon has ended, or -1. */
-static int daemon_fd(int dir_fd, pid_t *pid)
-{
-	struct poolfs_ioc_info info;
-	*pid = 0;
-	if (ioctl(dir_fd, POOLFS_IOC_INFO, &info) < 0)
-		return -1;
-	int fd = pidfd_open((pid_t)info.pid, 0);
-	if (fd >= 0 && !is_process(info.pid, info.start_time)) {
-		close(fd);
-		fd = -1;
-	}
-	if (fd >= 0)
-		*pid = (pid_t)info.pid;
-	return fd;
-}
-
 /* Everything to the members while it can still be said that it failed. */
 static int write_out(const struct request *r, int dir_fd)
 {
@@ -98,19 +60,6 @@ static int write_out(const struct request *r, int dir_fd)
 		return 0;
 	say("%s stays mounted; umount -f unmounts it and loses what is not on its members yet", r->dir);
 	return err;
-}
-
-static bool is_held(const char *path)
-{
-	struct stat st;
-	if (path[0] != '/' || stat(path, &st) < 0)
-		return false;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | (S_ISBLK(st.st_mode) ? O_EXCL : 0));
-	if (fd < 0)
-		return errno == EBUSY;
-	bool held = S_ISREG(st.st_mode) && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-	close(fd);
-	return held;
 }
 
 /* -- waiting for the end of the daemon ----------------------------------------------------------------------------------- */
@@ -130,7 +79,7 @@ static bool has_ended(const struct wait *w, const struct spec *spec)
 	if (w->fd >= 0)
 		return poll(&p, 1, STEP_MS) > 0;
 	for (unsigned i = 0; i < spec->nr; i++) {
-		if (is_held(spec->paths[i])) {
+		if (holder_is_held(spec->paths[i], false)) {
 			usleep(STEP_MS * 1000);
 			return false;
 		}
@@ -250,7 +199,7 @@ static int run(const struct request *r)
 	struct wait w = { .r = r, .mi = &mi, .fd = -1 };
 	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd >= 0) {
-		w.fd = daemon_fd(dir_fd, &w.daemon);
+		w.fd = holder_of_mount(dir_fd, &w.daemon);
 		if (!r->lazy)
 			err = write_out(r, dir_fd);
 		close(dir_fd);
