@@ -90,6 +90,7 @@ mount_tests = \
 	tests/mount/readdir.sh \
 	tests/mount/rename.sh \
 	tests/mount/space.sh \
+	tests/mount/sync.sh \
 	tests/mount/user.sh \
 	tests/mount/vanish.sh \
 	tests/mount/versions.sh \
