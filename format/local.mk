@@ -184,6 +184,8 @@ libpoolfs_a_SOURCES = \
 	format/check/scrubber.h \
 	format/check/tables.c \
 	format/check/tables.h \
+	format/check/twice.c \
+	format/check/twice.h \
 	format/check/upgrade.c \
 	format/check/walk.c \
 	format/check/walk.h

@@ -4,6 +4,7 @@ FS_CPPFLAGS = $(AM_CPPFLAGS) $(FUSE_CFLAGS)
 FS_LIBS = $(ENGINE_LIBS) $(FUSE_LIBS)
 
 fs_shared = \
+	fs/holder.c fs/holder.h \
 	fs/log.c fs/log.h \
 	fs/mountinfo.c fs/mountinfo.h \
 	fs/namespace.c fs/namespace.h \
@@ -36,7 +37,7 @@ mount_poolfs_SOURCES = \
 	fs/transport.c fs/transport.h
 mount_poolfs_CPPFLAGS = $(FS_CPPFLAGS)
 mount_poolfs_LDADD = $(FS_LIBS)
-umount_fuse_poolfs_SOURCES = $(fs_shared) fs/daemonize.h fs/umount_helper.c
+umount_fuse_poolfs_SOURCES = $(fs_shared) fs/daemonize.h fs/elsewhere.c fs/elsewhere.h fs/umount_helper.c
 umount_fuse_poolfs_CPPFLAGS = $(AM_CPPFLAGS)
 umount_fuse_poolfs_LDADD = $(ENGINE_LIBS)
 

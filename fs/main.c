@@ -3,6 +3,7 @@
 #include "daemon.h"
 #include "daemonize.h"
 #include "find.h"
+#include "holder.h"
 #include "log.h"
 #include "mountinfo.h"
 #include "options.h"
@@ -12,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* For a daemon that has been told to end and is about to take its mount away. */
+#define MOUNTED_PATIENCE_MS 1000
 
 /* -f: everything that mounting would check of the members. */
 static int check_only(const struct options *opt, const struct spec *spec, const struct pf_env *env)
@@ -64,17 +68,50 @@ static int remount(const struct options *opt)
 	return EXIT_SYSTEM;
 }
 
-static int mount_pool(const struct options *opt, struct spec *spec)
+/* A pool of a newer program, which this one can read but not write: better read-only than not at all, and said. */
+static void yield_to_features(struct options *opt, const struct spec *spec, const struct pf_env *env)
+{
+	struct pf_diag diag = { "" };
+	if (opt->read_only || !pf_scan_only_readable((const char *const *)spec->paths, spec->nr, env, &diag))
+		return;
+	say("%s; mounting it read-only", diag.text);
+	opt->read_only = true;
+}
+
+/* The lock of a daemon that is just finishing is waited for when the pool is opened. That of a pool which is mounted, and
+ * stays so, is not worth it. */
+static bool is_mounted(const struct options *opt, const struct spec *spec)
+{
+	char dir[PATH_MAX];
+	unsigned i = 0;
+	for (unsigned waited_ms = 0;; waited_ms += 50) {
+		while (i < spec->nr && !holder_is_held(spec->paths[i], !opt->read_only))
+			i++;
+		if (i == spec->nr || !holder_find_mount(spec->paths[i], dir))
+			return false;
+		if (waited_ms >= MOUNTED_PATIENCE_MS)
+			break;
+		usleep(50000);
+	}
+	say("%s: in use: its pool is mounted on %s; unmount it there first (umount %s)", spec->paths[i], dir, dir);
+	return true;
+}
+
+static int mount_pool(struct options *opt, struct spec *spec)
 {
 	struct pf_env env = daemon_env();
 	struct pf_diag diag = { "" };
-	int err = spec_make_absolute(spec);
+	/* by the paths as they were written: the user is to recognise them */
+	int err = find_members(spec, opt->search, opt->nr_search, &env, &diag);
 	if (!err)
-		err = find_members(spec, opt->search, opt->nr_search, &env, &diag);
+		err = spec_make_absolute(spec);
 	if (err) {
 		say("%s", diag.text[0] ? diag.text : pf_strerror(err));
 		return EXIT_MOUNT;
 	}
+	if (is_mounted(opt, spec))
+		return EXIT_MOUNT;
+	yield_to_features(opt, spec, &env);
 	if (opt->fake)
 		return check_only(opt, spec, &env);
 	int report_fd = -1;
@@ -87,7 +124,7 @@ static int mount_pool(const struct options *opt, struct spec *spec)
 	return daemon_run(opt, spec, report_fd);
 }
 
-static int run(const struct options *opt)
+static int run(struct options *opt)
 {
 	struct pf_diag diag = { "" };
 	struct spec spec;

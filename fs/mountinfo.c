@@ -111,6 +111,56 @@ int mountinfo_find(const char *path, struct mountinfo *out)
 	return err;
 }
 
+int mountinfo_find_device(const char *file, unsigned major, unsigned minor, char *dir)
+{
+	FILE *f = fopen(file, "re");
+	if (!f)
+		return -errno;
+	int err = -ENOENT;
+	char *line = NULL;
+	size_t cap = 0;
+	while (err == -ENOENT && getline(&line, &cap, f) >= 0) {
+		unsigned maj, min;
+		int start = 0, end = 0;
+		if (sscanf(line, "%*d %*d %u:%u %*s %n%*s%n", &maj, &min, &start, &end) != 2 || maj != major || min != minor ||
+		    end - start >= PATH_MAX || end <= start)
+			continue;
+		line[end] = 0;
+		unescape(line + start);
+		strcpy(dir, line + start);
+		err = 0;
+	}
+	/* a process that has ended meanwhile */
+	if (err && ferror(f))
+		err = -ESRCH;
+	free(line);
+	fclose(f);
+	return err;
+}
+
+bool mountinfo_find_pool(bool (*is_wanted)(const char *dir, void *arg), void *arg, char *dir)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL;
+	size_t cap = 0;
+	bool found = false;
+	while (f && !found && getline(&line, &cap, f) >= 0) {
+		int start = 0, end = 0;
+		/* a space in any field is written as \040 */
+		if (!strstr(line, " - " FS_TYPE " ") || sscanf(line, "%*d %*d %*s %*s %n%*s%n", &start, &end) == EOF ||
+		    end <= start || end - start >= PATH_MAX)
+			continue;
+		line[end] = 0;
+		unescape(line + start);
+		strcpy(dir, line + start);
+		found = is_wanted(dir, arg);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
 bool mountinfo_is_dead(const char *path)
 {
 	struct mountinfo mi;

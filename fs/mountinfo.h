@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Purpose: what /proc/self/mountinfo says about one directory, and the checks around mount points that must work although
+ * Purpose: what /proc/self/mountinfo says about one directory or filesystem, and the checks around mount points that must work although
  * the filesystem on it is dead.
  *
  * Uses: nothing.
@@ -29,5 +29,12 @@ bool mountinfo_is_dead(const char *path);
 
 /* The topmost mount on @path (canonical). Returns 0, -ENOENT (nothing is mounted there) or -errno. */
 int mountinfo_find(const char *path, struct mountinfo *out);
+
+/* A place where the filesystem of that device number is mounted, by @file: /proc/self/mountinfo or that of another process.
+ * @dir has PATH_MAX bytes. Returns 0, -ENOENT (nowhere) or -errno. */
+int mountinfo_find_device(const char *file, unsigned major, unsigned minor, char *dir);
+
+/* The first mount of a pool, in the order of mounting, for which @is_wanted says so. @dir has PATH_MAX bytes. */
+bool mountinfo_find_pool(bool (*is_wanted)(const char *dir, void *arg), void *arg, char *dir);
 
 #endif

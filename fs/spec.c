@@ -2,8 +2,10 @@
 #include "spec.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *pool_name(const char *text)
 {
@@ -67,14 +69,20 @@ int spec_parse(const char *text, struct spec *out, struct pf_diag *diag)
 
 int spec_make_absolute(struct spec *spec)
 {
+	char cwd[PATH_MAX];
+	if (!getcwd(cwd, sizeof(cwd)))
+		return 0; /* removed, or out of reach: the paths still lead from it while members are opened */
 	for (unsigned i = 0; i < spec->nr; i++) {
-		char *absolute = realpath(spec->paths[i], NULL);
-		if (!absolute && errno == ENOMEM)
+		const char *path = spec->paths[i];
+		char *absolute;
+		if (path[0] == '/')
+			continue;
+		while (path[0] == '.' && path[1] == '/' && path[2])
+			path += strspn(path + 1, "/") + 1;
+		if (asprintf(&absolute, "%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path) < 0)
 			return -ENOMEM;
-		if (absolute) {
-			free(spec->paths[i]);
-			spec->paths[i] = absolute;
-		}
+		free(spec->paths[i]);
+		spec->paths[i] = absolute;
 	}
 	return 0;
 }

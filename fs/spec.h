@@ -21,7 +21,8 @@ struct spec {
 /* Takes @text apart; nothing is opened. Errors: -EINVAL with @diag, -ENOMEM. */
 int spec_parse(const char *text, struct spec *out, struct pf_diag *diag);
 
-/* The daemon leaves its working directory. A path that does not exist stays as it is: opening it says so. */
+/* The daemon leaves its working directory, and its status names members. Links stay: /dev/disk/by-id/... is a better name than
+ * what it leads to today. */
 int spec_make_absolute(struct spec *spec);
 
 void spec_free(struct spec *spec);

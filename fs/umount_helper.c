@@ -5,6 +5,8 @@
  * Whom to wait for: the mount itself says which process serves it (POOLFS_IOC_INFO). Where it cannot be asked (a mount of
  * another user, another PID namespace), the members named by the source of the mount in mountinfo are waited for: their locks. */
 #include "daemonize.h"
+#include "elsewhere.h"
+#include "holder.h"
 #include "log.h"
 #include "mountinfo.h"
 #include "namespace.h"
@@ -18,11 +20,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mount.h>
-#include <sys/pidfd.h>
-#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define STEP_MS 50
+#define EXPLAIN_MS 3000
+/* A mount in another namespace may stay for ever; what the daemon has still to write may not. */
+#define LIMIT_ELSEWHERE_MS 60000
+#define LIMIT_MS 600000
 
 struct request {
 	const char *dir;
@@ -32,45 +38,12 @@ struct request {
 
 static const char usage[] =
 	"Usage: umount.fuse.poolfs [-flnrv] [-N NAMESPACE] [-t TYPE] DIR\n"
-	"Unmounts the pool on DIR and waits until it is clean on its members. Called by umount(8).\n"
+	"Unmounts the pool on DIR and waits until it is clean on its members, or says what keeps it. Called by umount(8).\n"
 	"  -f  unmount although not everything could be written\n"
 	"  -l  take it out of the tree now, wait for nothing\n"
 	"  -r  make it read-only if it cannot be unmounted\n"
 	"  -N  in the mount namespace of this process or file\n"
 	"  -n, -v, -t TYPE  accepted, change nothing\n";
-
-/* True when @pid is still the process that started at @start_time. */
-static bool is_process(uint32_t pid, uint64_t start_time)
-{
-	char path[64], line[1024];
-	bool same = false;
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (fgets(line, sizeof(line), f)) {
-		const char *p = strrchr(line, ')');
-		for (int i = 0; p && i < 20; i++)
-			p = strchr(p + 1, ' ');
-		same = p && strtoull(p, NULL, 10) == start_time;
-	}
-	fclose(f);
-	return same;
-}
-
-/* A descriptor that becomes readable when the daemon has ended, or -1. */
-static int daemon_fd(int dir_fd)
-{
-	struct poolfs_ioc_info info;
-	if (ioctl(dir_fd, POOLFS_IOC_INFO, &info) < 0)
-		return -1;
-	int fd = pidfd_open((pid_t)info.pid, 0);
-	if (fd >= 0 && !is_process(info.pid, info.start_time)) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
 
 /* Everything to the members while it can still be said that it failed. */
 static int write_out(const struct request *r, int dir_fd)
@@ -89,43 +62,104 @@ static int write_out(const struct request *r, int dir_fd)
 	return err;
 }
 
-static bool is_held(const char *path)
+/* -- waiting for the end of the daemon ----------------------------------------------------------------------------------- */
+
+struct wait {
+	const struct request *r;
+	const struct mountinfo *mi;
+	int fd; /* of the daemon; -1: its members are watched */
+	pid_t daemon;
+	struct elsewhere elsewhere;
+};
+
+/* Waits for a moment. True when the daemon has let go of the pool. */
+static bool has_ended(const struct wait *w, const struct spec *spec)
 {
-	struct stat st;
-	if (path[0] != '/' || stat(path, &st) < 0)
-		return false;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | (S_ISBLK(st.st_mode) ? O_EXCL : 0));
-	if (fd < 0)
-		return errno == EBUSY;
-	bool held = S_ISREG(st.st_mode) && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-	close(fd);
-	return held;
+	struct pollfd p = { .fd = w->fd, .events = POLLIN };
+	if (w->fd >= 0)
+		return poll(&p, 1, STEP_MS) > 0;
+	for (unsigned i = 0; i < spec->nr; i++) {
+		if (holder_is_held(spec->paths[i], false)) {
+			usleep(STEP_MS * 1000);
+			return false;
+		}
+	}
+	return true;
 }
 
-static void wait_for_members(const char *source)
+/* "process 12 (bash) on /mnt, process 15 (sleep) on /mnt and 2 more" */
+static void list_elsewhere(const struct elsewhere *e, char *text, size_t cap)
 {
-	struct spec spec;
-	if (spec_parse(source, &spec, NULL) == 0) {
-		for (unsigned i = 0; i < spec.nr;) {
-			if (is_held(spec.paths[i]))
-				usleep(50000);
-			else
-				i++;
+	unsigned nr = e->nr_namespaces < ELSEWHERE_NAMED ? e->nr_namespaces : ELSEWHERE_NAMED;
+	size_t len = 0;
+	for (unsigned i = 0; i < nr && len < cap; i++)
+		len += (size_t)snprintf(text + len, cap - len, "%sprocess %d (%s) on %.200s", i ? ", " : "",
+					(int)e->named[i].pid, e->named[i].command, e->named[i].dir);
+	if (e->nr_namespaces > nr && len < cap)
+		snprintf(text + len, cap - len, " and %u more", e->nr_namespaces - nr);
+}
+
+static void explain(struct wait *w)
+{
+	char who[64] = "its daemon", where[1024];
+	if (w->daemon)
+		snprintf(who, sizeof(who), "its daemon, process %d,", (int)w->daemon);
+	elsewhere_find(w->mi->major, w->mi->minor, w->daemon, &w->elsewhere);
+	if (w->elsewhere.nr_namespaces == 0) {
+		say("%s is unmounted; waiting for %s to finish: the pool is not clean on its members before%s", w->r->dir, who,
+		    w->elsewhere.nr_denied ? " (it may still be mounted in a namespace of other users, which root can see)" : "");
+		return;
+	}
+	list_elsewhere(&w->elsewhere, where, sizeof(where));
+	say("%s is unmounted here, but %s goes on: the pool is still mounted in other mount namespaces, those of %s; unmount it "
+	    "there too (nsenter -t %d -m umount %s), or end these processes; waiting for that",
+	    w->r->dir, who, where, (int)w->elsewhere.named[0].pid, w->elsewhere.named[0].dir);
+}
+
+static int give_up(struct wait *w, long waited_ms)
+{
+	elsewhere_find(w->mi->major, w->mi->minor, w->daemon, &w->elsewhere);
+	if (waited_ms < LIMIT_MS && w->elsewhere.nr_namespaces == 0)
+		return 0;
+	say("%s: gave up waiting after %ld s: it is unmounted here, but the pool is not clean on its members yet%s", w->r->dir,
+	    waited_ms / 1000, w->elsewhere.nr_namespaces ? ", as it is mounted in other mount namespaces" : "");
+	return -ETIMEDOUT;
+}
+
+static long now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Says what it is waiting for when that takes long. 0 or -ETIMEDOUT. */
+static int wait_for_end(struct wait *w)
+{
+	char dir[PATH_MAX];
+	struct spec spec = { 0 };
+	/* bound to another directory here: still in use, and in sight */
+	if (mountinfo_find_device("/proc/self/mountinfo", w->mi->major, w->mi->minor, dir) == 0)
+		return 0;
+	int err = w->fd < 0 ? spec_parse(w->mi->source, &spec, NULL) : 0;
+	long start = now_ms(), next_limit = LIMIT_ELSEWHERE_MS;
+	bool explained = false;
+	while (!err && !has_ended(w, &spec)) {
+		long waited = now_ms() - start;
+		if (!explained && waited >= EXPLAIN_MS) {
+			explain(w);
+			explained = true;
+		}
+		if (waited >= next_limit) {
+			err = give_up(w, waited);
+			next_limit = waited + STEP_MS * 20;
 		}
 	}
 	spec_free(&spec);
+	return err == -ETIMEDOUT ? err : 0;
 }
 
-static void wait_for_end(int fd, const char *source)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	if (fd < 0) {
-		wait_for_members(source);
-		return;
-	}
-	while (poll(&p, 1, -1) < 0 && errno == EINTR)
-		;
-}
+/* -- unmounting ---------------------------------------------------------------------------------------------------------- */
 
 static int unmount(const struct request *r, const char *path)
 {
@@ -162,10 +196,10 @@ static int run(const struct request *r)
 		say("%s: %s", r->dir, err && err != -ENOENT ? strerror(-err) : "no poolfs is mounted there");
 		return EXIT_MOUNT;
 	}
-	int daemon = -1;
+	struct wait w = { .r = r, .mi = &mi, .fd = -1 };
 	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd >= 0) {
-		daemon = daemon_fd(dir_fd);
+		w.fd = holder_of_mount(dir_fd, &w.daemon);
 		if (!r->lazy)
 			err = write_out(r, dir_fd);
 		close(dir_fd);
@@ -175,9 +209,9 @@ static int run(const struct request *r)
 	if (!err && !r->name_space && !is_mounted(path, &mi))
 		utab_remove(path);
 	if (!err && !r->lazy && !is_mounted(path, &mi))
-		wait_for_end(daemon, mi.source);
-	if (daemon >= 0)
-		close(daemon);
+		err = wait_for_end(&w);
+	if (w.fd >= 0)
+		close(w.fd);
 	return err ? EXIT_MOUNT : 0;
 }
 

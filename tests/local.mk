@@ -31,6 +31,7 @@ unit_tests = \
 	tests/unit/test_posix_names \
 	tests/unit/test_posix_rename \
 	tests/unit/test_posix_space \
+	tests/unit/test_posix_staged \
 	tests/unit/test_record \
 	tests/unit/test_record_judge \
 	tests/unit/test_scrub \
@@ -57,6 +58,7 @@ sim_tests = \
 	tests/sim/test_crash_bites \
 	tests/sim/test_crash_tools \
 	tests/sim/test_faults \
+	tests/sim/test_full \
 	tests/sim/test_lying_disk \
 	tests/sim/test_parallel
 
@@ -88,6 +90,7 @@ mount_tests = \
 	tests/mount/control.sh \
 	tests/mount/damage.sh \
 	tests/mount/devices.sh \
+	tests/mount/elsewhere.sh \
 	tests/mount/holes.sh \
 	tests/mount/kill.sh \
 	tests/mount/mount8.sh \
@@ -96,6 +99,7 @@ mount_tests = \
 	tests/mount/readdir.sh \
 	tests/mount/rename.sh \
 	tests/mount/space.sh \
+	tests/mount/sync.sh \
 	tests/mount/user.sh \
 	tests/mount/vanish.sh \
 	tests/mount/versions.sh \
@@ -170,6 +174,7 @@ tests_unit_test_stats_LDADD = bench/libbench.a tools/libtools.a $(LDADD) $(UUID_
 tests_unit_test_creation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock
 tests_unit_test_log_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 tests_unit_test_posix_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock -Wl,--wrap=pf_inode_put
+tests_unit_test_posix_staged_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_inode_get
 tests_unit_test_space_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
 tests_unit_test_tools_LDADD = tools/libtools.a $(LDADD) $(BLKID_LIBS) $(UUID_LIBS)
 

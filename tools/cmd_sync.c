@@ -22,14 +22,21 @@ static int sync_one(const char *path)
 	int fd = cmd_open_mounted(path);
 	if (fd < 0)
 		return FSCK_FAILED;
-	int err = 0;
-	if (syncfs(fd) != 0 || ioctl(fd, POOLFS_IOC_SYNC) != 0) {
-		err = FSCK_FAILED;
+	/* both, as what the kernel could not write does not keep the rest from being made durable */
+	int pages_err = syncfs(fd) != 0 ? errno : 0;
+	int pool_err = ioctl(fd, POOLFS_IOC_SYNC) != 0 ? errno : 0;
+	if (pool_err)
 		cli_message("%s: not everything could be made durable: %s; the log of the daemon says why", path,
-			    strerror(errno));
-	}
+			    strerror(pool_err));
+	else if (pages_err == ENOSPC)
+		cli_message("%s: what was written lately found no room, and that much of it is lost: %s; make room in the pool, or "
+			    "where its image files lie, and write it again; all the rest is durable",
+			    path, strerror(pages_err));
+	else if (pages_err)
+		cli_message("%s: what was written lately could not all be written back, and that much of it is lost: %s; the log "
+			    "of the daemon says why; all the rest is durable", path, strerror(pages_err));
 	close(fd);
-	return err;
+	return pool_err || pages_err ? FSCK_FAILED : FSCK_OK;
 }
 
 static int run(int argc, char **argv)

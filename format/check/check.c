@@ -21,6 +21,8 @@ static void forget_round(struct pf_checker *c)
 	for (unsigned m = 0; m < PF_MAX_MEMBERS; m++)
 		pf_tables_free(&c->tables[m]);
 	pf_inodes_free(&c->inodes);
+	free(c->twice.users);
+	c->twice = (struct pf_check_twice){ 0 };
 	free(c->orphans);
 	free(c->ranges);
 	c->orphans = NULL;

@@ -19,6 +19,7 @@
 #include "check/inodes.h"
 #include "check/repair.h"
 #include "check/tables.h"
+#include "check/twice.h"
 #include "check/walk.h"
 #include "ondisk/super.h"
 
@@ -56,6 +57,7 @@ struct pf_checker {
 	uint32_t stale;    /* mask of members whose own superblock names another table root than the pool's */
 	struct pf_repairs repairs;
 	struct pf_blockmap *map;
+	struct pf_check_twice twice;
 	struct pf_tables tables[PF_MAX_MEMBERS];
 	struct pf_inodes inodes;
 	uint64_t *orphans; /* inode numbers listed as unlinked, ascending */

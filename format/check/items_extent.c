@@ -110,12 +110,14 @@ static int mark(struct pf_checker *c, const struct pf_extent *extent)
 		int nr_twice = pf_blockmap_mark(c->map, extent->addr[i], extent->nr, &first);
 		if (nr_twice < 0)
 			return nr_twice;
-		if (nr_twice) {
-			struct pf_where place = pf_check_place(c->set, first);
-			pf_check_report(c, PF_PROBLEM_BLOCK_TWICE, "%s, also by data %llu at block %llu (%d blocks)",
-					place.text, (unsigned long long)extent->data_id,
-					(unsigned long long)extent->start, nr_twice);
-		}
+		struct pf_check_user user = {
+			.addr = extent->addr[i],
+			.nr_blocks = extent->nr,
+			.data_id = extent->data_id,
+			.file_block = extent->start,
+		};
+		if (nr_twice && pf_check_twice_note(c, &user))
+			return -ENOMEM;
 	}
 	return 0;
 }

@@ -40,10 +40,13 @@ static int mark_copies(struct pf_checker *c, const struct pf_walk_node *node, bo
 		int nr_twice = pf_blockmap_mark(c->map, node->ptr.addr[copy], PF_NODE_BLOCKS, &first);
 		if (nr_twice < 0)
 			return nr_twice;
-		if (nr_twice && tell_twice) {
-			struct pf_where place = pf_check_place(c->set, first);
-			pf_check_report(c, PF_PROBLEM_BLOCK_TWICE, "%s, also by a tree node", place.text);
-		}
+		struct pf_check_user user = {
+			.addr = node->ptr.addr[copy],
+			.nr_blocks = PF_NODE_BLOCKS,
+			.lower = node->lower,
+		};
+		if (nr_twice && tell_twice && pf_check_twice_note(c, &user))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -145,5 +148,5 @@ int pf_check_tree(struct pf_checker *c)
 		err = leave_class(&p, UINT32_MAX);
 	if (!err)
 		err = pf_check_extent_done(&p.items);
-	return err;
+	return err ? err : pf_check_twice_report(c);
 }

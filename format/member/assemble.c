@@ -89,12 +89,9 @@ static int check_features(struct assembly *a)
 					   c->io->name, pf_text_pool(&c->super, pool), c->super.version,
 					   pf_text_bits(unknown.incompat, bits));
 		if (unknown.ro_compat && (a->flags & PF_SET_WRITE))
-			return pf_diag_set(
-				a->diag, -PF_EFEATURE,
-				"%s: %s (format version %u) uses features that this program can only read: ro-compat "
-				"%s; mount it with -o ro, or use a newer poolfs",
-				c->io->name, pf_text_pool(&c->super, pool), c->super.version,
-				pf_text_bits(unknown.ro_compat, bits));
+			return pf_text_only_readable(c->io->name, &c->super,
+						     "use a newer poolfs, or only read it (mount -o ro, fsck.poolfs -n)",
+						     a->diag);
 	}
 	return 0;
 }

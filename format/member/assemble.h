@@ -26,4 +26,7 @@ const char *pf_text_time(int64_t time_ns, char text[PF_TEXT_BYTES]);
 /* bit 3, or: bits 3, 5 */
 const char *pf_text_bits(uint64_t mask, char text[PF_TEXT_BYTES]);
 
+/* Sets @diag to: the member at @path has ro-compat features that this program does not know, and what to do. -PF_EFEATURE */
+int pf_text_only_readable(const char *path, const struct pf_super *super, const char *what_to_do, struct pf_diag *diag);
+
 #endif

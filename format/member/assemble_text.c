@@ -63,3 +63,13 @@ const char *pf_text_bits(uint64_t mask, char text[PF_TEXT_BYTES])
 	}
 	return text;
 }
+
+int pf_text_only_readable(const char *path, const struct pf_super *super, const char *what_to_do, struct pf_diag *diag)
+{
+	char pool[PF_TEXT_BYTES], bits[PF_TEXT_BYTES];
+	return pf_diag_set(
+		diag, -PF_EFEATURE,
+		"%s: %s (format version %u) uses features that this program can only read: ro-compat %s; %s", path,
+		pf_text_pool(super, pool), super->version, pf_text_bits(pf_features_unknown(&super->features).ro_compat, bits),
+		what_to_do);
+}

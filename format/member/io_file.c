@@ -17,13 +17,15 @@
  * the size in which data is placed anyway. */
 #define CHUNK_SHIFT     20
 #define CHUNKS_PER_WORD 64u
-/* a dead disk fails thousands of requests: these are logged, then every power of two */
+/* a dead disk fails thousands of requests: these are logged, then every power of two, and what comes after a silence */
 #define NR_ERRORS_LOGGED 16u
+#define SILENCE_NS       INT64_C(30000000000)
 
 struct io_file {
 	struct pf_io io;
 	const struct pf_env *env;
 	atomic_uint nr_errors;
+	atomic_int_fast64_t logged_ns; /* when the last error was logged */
 	atomic_bool no_discard, no_allocate;
 
 	pthread_mutex_t flush_lock;
@@ -39,15 +41,39 @@ static struct io_file *to_file(struct pf_io *io)
 	return (struct io_file *)io;
 }
 
+static bool worth_logging(struct io_file *f, unsigned nr)
+{
+	int64_t now = pf_now_ns(f->env), silence = now - atomic_load(&f->logged_ns);
+	/* a clock that was set back is no silence, but must not become one that never ends */
+	if (nr > NR_ERRORS_LOGGED && (nr & (nr - 1)) != 0 && silence >= 0 && silence < SILENCE_NS)
+		return false;
+	atomic_store(&f->logged_ns, now);
+	return true;
+}
+
+/* The kernel answers ENOSPC to a write behind the end of a device as well; that is not a want of room. */
+static bool has_shrunk(const struct pf_io *io)
+{
+	uint64_t size_bytes;
+	return io->kind == PF_IO_BLOCK_DEVICE && ioctl(io->fd, BLKGETSIZE64, &size_bytes) == 0 && size_bytes < io->size_bytes;
+}
+
 int pf_io_file_error(struct pf_io *io, const char *what, uint64_t off_bytes, uint64_t len_bytes, int sys_err)
 {
 	struct io_file *f = to_file(io);
 	unsigned nr = atomic_fetch_add(&f->nr_errors, 1) + 1;
-	if (nr <= NR_ERRORS_LOGGED || (nr & (nr - 1)) == 0)
-		pf_log(f->env, PF_LOG_ERROR, "%s: %s of %llu bytes at byte %llu failed: %s (error %u of this member)",
+	bool full = (sys_err == -ENOSPC || sys_err == -EDQUOT) && !has_shrunk(io);
+	const char *what_to_do = full && io->kind == PF_IO_FILE ? "make room on the filesystem that holds it"
+				 : full				? "make room in the storage behind it"
+				 : io->kind == PF_IO_FILE	? "check the filesystem that holds it"
+								: "check the disk and its cable";
+	if (!full && (sys_err == -ENOSPC || sys_err == -EDQUOT))
+		sys_err = 0;
+	if (worth_logging(f, nr))
+		pf_log(f->env, PF_LOG_ERROR, "%s: %s of %llu bytes at byte %llu failed: %s; %s (error %u of this member)",
 		       io->name, what, (unsigned long long)len_bytes, (unsigned long long)off_bytes,
-		       sys_err ? strerrordesc_np(-sys_err) : "end of file, the member was truncated", nr);
-	return sys_err == -ENOSPC || sys_err == -EDQUOT ? -ENOSPC : -EIO;
+		       sys_err ? strerrordesc_np(-sys_err) : "behind its end, the member was truncated", what_to_do, nr);
+	return full ? -ENOSPC : -EIO;
 }
 
 /* -- allocation -------------------------------------------------------------------------------------------------- */

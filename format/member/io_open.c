@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "member/io_open.h"
 
+#include "member/same.h"
 #include "ondisk/ondisk.h"
 
 #include <fcntl.h>
@@ -150,15 +151,28 @@ static int try_device_reader(const char *path, int flags)
 	return err ? err : fd;
 }
 
-static int open_with_patience(const char *path, bool is_device, int flags, unsigned wait_ms)
+/* *by_device: it is a device that is claimed, or that somebody looked at just now. */
+static int try_open(const char *path, const struct stat *st, int flags, bool *by_device)
 {
-	if (is_device && wait_ms < DEVICE_WAIT_MIN_MS)
-		wait_ms = DEVICE_WAIT_MIN_MS;
+	bool unlocked = flags & PF_IO_OPEN_UNLOCKED, writer = flags & PF_IO_OPEN_WRITE;
+	*by_device = S_ISBLK(st->st_mode);
+	int fd = !*by_device	       ? try_file(path, flags)
+		 : writer && !unlocked ? try_device_writer(path)
+				       : try_device_reader(path, flags);
+	/* its own side first, then the other: of two that come at the same time one at least sees the other */
+	if (fd < 0 || unlocked || !pf_loop_is_held(st, writer))
+		return fd;
+	close(fd);
+	*by_device = true;
+	return -EWOULDBLOCK;
+}
+
+static int open_with_patience(const char *path, const struct stat *st, int flags, unsigned wait_ms)
+{
 	for (unsigned waited_ms = 0;; waited_ms += POLL_MS) {
-		int fd = !is_device                                                   ? try_file(path, flags)
-			 : flags & PF_IO_OPEN_WRITE && !(flags & PF_IO_OPEN_UNLOCKED) ? try_device_writer(path)
-										      : try_device_reader(path, flags);
-		if (fd != -EWOULDBLOCK || waited_ms >= wait_ms)
+		bool by_device;
+		int fd = try_open(path, st, flags, &by_device);
+		if (fd != -EWOULDBLOCK || waited_ms >= (by_device && wait_ms < DEVICE_WAIT_MIN_MS ? DEVICE_WAIT_MIN_MS : wait_ms))
 			return fd;
 		sleep_ms(POLL_MS);
 	}
@@ -206,7 +220,7 @@ int pf_io_open_locked(const char *path, int flags, unsigned wait_ms, struct pf_i
 
 	bool is_device = S_ISBLK(st.st_mode);
 	out->kind = is_device ? PF_IO_BLOCK_DEVICE : PF_IO_FILE;
-	out->fd = open_with_patience(path, is_device, flags, wait_ms);
+	out->fd = open_with_patience(path, &st, flags, wait_ms);
 	if (out->fd == -EWOULDBLOCK)
 		return busy(path, is_device, flags, diag);
 	if (out->fd == -ENOLCK || out->fd == -EOPNOTSUPP)

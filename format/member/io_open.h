@@ -6,11 +6,12 @@
  * as mount(8) and mkfs do. Two readers of a device may not shut each other out, so a reader holds a shared flock on the
  * device node and looks by a short O_EXCL open whether anybody claims the device; a writer looks by a short exclusive flock
  * whether there are readers. It does not keep that one: udev leaves a device alone as long as it is flocked.
+ * A loop device and the file behind it have locks of their own: who opens one looks at the other's (member/same).
  *
  * Invariants
  *   I1  A descriptor that is returned is that of a regular file or block device whose logical sectors fit a block.
  *
- * Uses: member/io.
+ * Uses: member/io, member/same.
  */
 #ifndef PF_MEMBER_IO_OPEN_H
 #define PF_MEMBER_IO_OPEN_H

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "member/same.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 static bool read_line(const char *path, char *line, size_t cap)
 {
@@ -17,24 +22,76 @@ static bool read_line(const char *path, char *line, size_t cap)
 	return ok;
 }
 
-bool pf_loop_backing(const struct stat *st, dev_t *dev, ino_t *ino)
+/* The path of the file behind a loop device, or behind the disk whose partition it is. */
+static bool backing_path(const struct stat *st, char path[PATH_MAX])
 {
-	/* of a device, and of the disk whose partition it is */
 	static const char *const places[] = { "", "/.." };
 	for (unsigned i = 0; i < 2 && S_ISBLK(st->st_mode); i++) {
-		char path[64], backing[4096];
-		struct stat file;
-		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u%s/loop/backing_file", major(st->st_rdev),
+		char name[64];
+		snprintf(name, sizeof(name), "/sys/dev/block/%u:%u%s/loop/backing_file", major(st->st_rdev),
 			 minor(st->st_rdev), places[i]);
-		if (!read_line(path, backing, sizeof(backing)))
-			continue;
-		if (stat(backing, &file) != 0)
-			return false;
-		*dev = file.st_dev;
-		*ino = file.st_ino;
-		return true;
+		if (read_line(name, path, PATH_MAX))
+			return true;
 	}
 	return false;
+}
+
+bool pf_loop_backing(const struct stat *st, dev_t *dev, ino_t *ino)
+{
+	char backing[PATH_MAX];
+	struct stat file;
+	if (!backing_path(st, backing) || stat(backing, &file) != 0)
+		return false;
+	*dev = file.st_dev;
+	*ino = file.st_ino;
+	return true;
+}
+
+static bool file_is_locked(const char *path, bool for_writing)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool locked = fd >= 0 && flock(fd, (for_writing ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	if (fd >= 0)
+		close(fd);
+	return locked;
+}
+
+static bool device_is_claimed(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	bool claimed = fd < 0 && errno == EBUSY;
+	if (fd >= 0)
+		close(fd);
+	return claimed;
+}
+
+static bool has_claimed_loop(const struct stat *st)
+{
+	DIR *dir = opendir("/sys/block");
+	bool claimed = false;
+	for (struct dirent *e; dir && !claimed && (e = readdir(dir));) {
+		char name[NAME_MAX + 64], backing[PATH_MAX];
+		struct stat file;
+		if (strncmp(e->d_name, "loop", 4) != 0)
+			continue;
+		snprintf(name, sizeof(name), "/sys/block/%s/loop/backing_file", e->d_name);
+		if (!read_line(name, backing, sizeof(backing)) || stat(backing, &file) != 0 || file.st_dev != st->st_dev ||
+		    file.st_ino != st->st_ino)
+			continue;
+		snprintf(name, sizeof(name), "/dev/%s", e->d_name);
+		claimed = device_is_claimed(name);
+	}
+	if (dir)
+		closedir(dir);
+	return claimed;
+}
+
+bool pf_loop_is_held(const struct stat *st, bool for_writing)
+{
+	char backing[PATH_MAX];
+	if (S_ISREG(st->st_mode))
+		return has_claimed_loop(st);
+	return backing_path(st, backing) && file_is_locked(backing, for_writing);
 }
 
 static bool is_behind(const struct stat *loop, const struct stat *file)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "member/scan.h"
 
+#include "member/assemble.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,16 +11,28 @@
 
 #define PARTITIONS "/proc/partitions"
 
-int pf_scan_path(const char *path, const struct pf_env *env, struct pf_scan_entry *out, struct pf_diag *diag)
+/* The superblock is the caller's to free, also on failure. */
+static int read_super(const char *path, const struct pf_env *env, struct pf_super **super, uint64_t *size_bytes,
+		      struct pf_diag *diag)
 {
 	struct pf_io *io;
-	memset(out, 0, sizeof(*out));
+	*super = NULL;
 	/* buffered: what blkid and udev have read of a device lately need not be read again */
 	int err = pf_io_open(path, PF_IO_OPEN_UNLOCKED | PF_IO_OPEN_BUFFERED, 0, env, &io, diag);
 	if (err)
 		return err;
-	struct pf_super *super = calloc(1, sizeof(*super));
-	err = super ? pf_set_read_super(io, super, NULL) : -ENOMEM;
+	*size_bytes = io->size_bytes;
+	*super = calloc(1, sizeof(**super));
+	err = *super ? pf_set_read_super(io, *super, NULL) : -ENOMEM;
+	pf_io_close(io);
+	return err ? pf_diag_set(diag, err, "%s: %s", path, pf_strerror(err)) : 0;
+}
+
+int pf_scan_path(const char *path, const struct pf_env *env, struct pf_scan_entry *out, struct pf_diag *diag)
+{
+	struct pf_super *super;
+	memset(out, 0, sizeof(*out));
+	int err = read_super(path, env, &super, &out->size_bytes, diag);
 	if (!err) {
 		memcpy(out->pool_uuid, super->pool_uuid, sizeof(out->pool_uuid));
 		memcpy(out->member_uuid, super->member_uuid, sizeof(out->member_uuid));
@@ -27,12 +41,28 @@ int pf_scan_path(const char *path, const struct pf_env *env, struct pf_scan_entr
 		out->member_id = super->member_id;
 		out->nr_members = super->nr_members;
 		out->generation = super->generation;
-		out->size_bytes = io->size_bytes;
 		out->usable = pf_features_unknown(&super->features).incompat == 0;
 	}
 	free(super);
-	pf_io_close(io);
-	return err ? pf_diag_set(diag, err, "%s: %s", path, pf_strerror(err)) : 0;
+	return err;
+}
+
+bool pf_scan_only_readable(const char *const *paths, unsigned nr, const struct pf_env *env, struct pf_diag *diag)
+{
+	bool found = false;
+	for (unsigned i = 0; i < nr && !found; i++) {
+		struct pf_diag ignored = { "" };
+		struct pf_super *super;
+		uint64_t size_bytes;
+		if (read_super(paths[i], env, &super, &size_bytes, &ignored) == 0) {
+			struct pf_features unknown = pf_features_unknown(&super->features);
+			found = unknown.ro_compat && !unknown.incompat;
+		}
+		if (found)
+			pf_text_only_readable(paths[i], super, "a newer poolfs can write to it", diag);
+		free(super);
+	}
+	return found;
 }
 
 /* Appends @path if it is a member of the pool. Takes @path. 0 or -ENOMEM. */

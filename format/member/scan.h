@@ -32,6 +32,10 @@ struct pf_scan_list {
 /* Errors: those of pf_io_open() and pf_set_read_super(), with @diag. */
 int pf_scan_path(const char *path, const struct pf_env *env, struct pf_scan_entry *out, struct pf_diag *diag);
 
+/* Does a member at one of @paths have ro-compat features that this program does not know? Then the pool can be opened for
+ * reading only, and @diag says why. What cannot be read is passed over: opening it says so. */
+bool pf_scan_only_readable(const char *const *paths, unsigned nr, const struct pf_env *env, struct pf_diag *diag);
+
 /* Appends the members of @pool_uuid (NULL: of any pool) among the regular files in @dir, in the order of their names, not those
  * in folders below. Errors: -ENOMEM, -errno of opening @dir, with @diag. */
 int pf_scan_dir(const char *dir, const uint8_t *pool_uuid, const struct pf_env *env, struct pf_scan_list *list,

@@ -295,7 +295,21 @@ int pf_pool_step(struct pf_pool *pool, bool start_checkpoint)
 	return did ? did : pf_orphan_reap(pool);
 }
 
+/* Whoever asks is told no more than a number, and what is wrong may have been logged long ago, or be one error of many: so each
+ * failure is in the log, with what to do. */
 int pf_pool_sync(struct pf_pool *pool)
 {
-	return pf_commit_sync(pool);
+	int err = pf_commit_sync(pool);
+	if (err && atomic_load(&pool->failed))
+		pf_log(pool->env, PF_LOG_ERROR,
+		       "sync: the pool has taken no changes since %s (logged when it happened); what was committed before is "
+		       "safe; check the members' disks, unmount and run fsck.poolfs", pf_strerror(atomic_load(&pool->failed)));
+	else if (err == -ENOSPC)
+		pf_log(pool->env, PF_LOG_ERROR,
+		       "sync: no space, in the pool or on the filesystem that holds an image member; what is not written stays in "
+		       "memory: make room and sync again");
+	else if (err)
+		pf_log(pool->env, PF_LOG_ERROR,
+		       "sync: %s; what is not written stays in memory: check the members' disks and sync again", pf_strerror(err));
+	return err;
 }

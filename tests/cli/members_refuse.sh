@@ -103,7 +103,7 @@ each_refuses 'new.img: .*features that this program does not know: incompat bit 
 "$POKE" new.img super incompat=1 ro_compat=0x10001
 for command in "$FSCK -y" "$POOLFS scrub"; do
 	# shellcheck disable=SC2086
-	refuses 8 'new.img: .*can only read: ro-compat bit 16' $command new.img
+	refuses 8 'new.img: .*can only read: ro-compat bit 16; use a newer poolfs, or only read it' $command new.img
 done
 accepts "$FSCK" -n new.img
 accepts "$POOLFS" status new.img

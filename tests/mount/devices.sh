@@ -41,6 +41,28 @@ spec=$work/2.img
 pool_mount "search=$work/behind"
 [[ $("$POOLFS" status "$mnt") == *"${loops[0]}"* ]] || fail "the file behind ${loops[0]} was taken: $("$POOLFS" status "$mnt")"
 pool_umount
+# a loop device and its file lock each other out: by either name the pool is in use while the other is mounted
+rm -rf "$work/one" && mkdir "$work/one" "$work/second"
+truncate -s 32M "$work/one/file"
+loops[2]=$(losetup -f --show "$work/one/file") || skip "no loop devices here"
+"$MKFS" -q -f "${loops[2]}" || die "mkfs.poolfs"
+spec=${loops[2]}
+pool_mount
+exits 32 "in use" "$MOUNT" "$work/one/file" "$work/second"
+exits 32 "in use" "$MOUNT" "$work/one/file" "$work/second" -o ro
+exits 8 "in use" "$FSCK" -y "$work/one/file"
+pool_umount
+spec=$work/one/file
+pool_mount
+exits 32 "in use" "$MOUNT" "${loops[2]}" "$work/second"
+exits 32 "in use" "$MOUNT" "${loops[2]}" "$work/second" -o ro
+exits 8 "in use" "$FSCK" -y "${loops[2]}"
+pool_umount
+pool_mount ro
+"$MOUNT" "${loops[2]}" "$work/second" -o ro || fail "a second reader, by the other name"
+"$UMOUNT" "$work/second" || fail "umount"
+pool_umount
+pool_check
 exits 32 "no pool with the label or UUID '$label-none'" "$MOUNT" "pool=$label-none" "$mnt"
 
 # a second pool of the same label: both are named, none is mounted
@@ -50,5 +72,5 @@ for i in 3 4; do
 done
 exits 32 "two pools have the label" "$MOUNT" "pool=$label" "$mnt" -o "search=$work"
 mountpoint -q "$mnt" && fail "one of two pools was mounted"
-text=$("$FSCK" -n "${loops[@]}" "$work/2.img" 2>&1) || fail "fsck.poolfs -n: $text"
+text=$("$FSCK" -n "${loops[@]:0:2}" "$work/2.img" 2>&1) || fail "fsck.poolfs -n: $text"
 finish

@@ -31,6 +31,29 @@ pool_check
 pool_mount
 cmp "$work/data" "$mnt/open" || fail "what was written before SIGTERM is lost"
 
+# -- a lock is waited for when its daemon is ending, and not when its pool is mounted
+for how in "kill $(daemon_pid "$mnt")" "umount -i $mnt"; do
+	cp "$work/data" "$mnt/ending"
+	$how || fail "$how"
+	pool_mount
+	cmp "$work/data" "$mnt/ending" || fail "data of before '$how', with the next mount at once"
+done
+mkdir "$work/second"
+for options in rw ro; do
+	before=$(date +%s%N)
+	exits 32 "0.img: in use: its pool is mounted on $mnt; unmount it there first" "$MOUNT" "$spec" "$work/second" -o $options
+	took=$((($(date +%s%N) - before) / 1000000))
+	[ "$took" -lt 4000 ] || fail "it took $took ms to see that the pool is mounted"
+done
+pool_umount
+pool_mount ro
+"$MOUNT" "$spec" "$work/second" -o ro || fail "a second mount for reading"
+pool_umount
+exits 32 "in use: its pool is mounted on $work/second" "$MOUNT" "$spec" "$mnt"
+"$UMOUNT" "$work/second"
+pool_mount
+cmp "$work/data" "$mnt/ending" || fail "data after mounts for reading"
+
 # -- SIGKILL: what was synced is there; the dead mount is in nobody's way
 pid=$(daemon_pid "$mnt")
 cp "$work/data" "$mnt/synced" && touch -d 2001-02-03T04:05:06.789 "$mnt/synced" && sync "$mnt/synced"

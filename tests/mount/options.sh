@@ -40,8 +40,16 @@ truncate -s 32M "$work/blank.img"
 exits 32 "$work/blank.img" "$MOUNT" "$work/blank.img" "$mnt"
 exits 32 "" "$MOUNT" "$work" "$mnt"
 exits 32 "$a" "$MOUNT" "$a:$a:$b" "$mnt"
+ln -s 0.img "$work/link"
+exits 32 "$a and $work/link are the same file or device; name each member once" "$MOUNT" "$a:$work/link:$b" "$mnt"
+exits 32 "0.img and ./link are the same file" env -C "$work" "$(readlink -f "$MOUNT")" "0.img:./link:1.img" "$mnt"
+rm "$work/link"
 exits 32 "$work/blank.img" "$MOUNT" "$spec:$work/blank.img" "$mnt"
 exits 32 "no pool with the label or UUID 'nobody'" "$MOUNT" pool=nobody "$mnt"
+exits 32 "image files are found with -o search=DIR" "$MOUNT" pool=nobody "$mnt"
+exits 32 "in the directories given" "$MOUNT" pool=nobody "$mnt" -o "search=$work"
+exits 32 "name its members instead" "$MOUNT" pool=nobody "$mnt" -o "search=$work"
+[[ $("$MOUNT" pool=nobody "$mnt" 2>&1) == *"as root"* ]] && fail "root is told to become root"
 exits 32 "" "$MOUNT" pool=nobody "$mnt" -o "search=$work/nowhere"
 mkdir "$work/elsewhere" && mv "$b" "$work/elsewhere/b.img"
 exits 32 "" "$MOUNT" "$a" "$mnt"
@@ -69,6 +77,7 @@ all+=,cache=64M,commit=2,threads=3,max_background=32,default_permissions,allow_o
 pool_mount "$all"
 exits 32 "in use" "$MOUNT" "$spec" "$work/elsewhere"
 exits 32 "in use" "$MOUNT" -f "$spec" "$work/elsewhere"
+[ ! -x "$POOLFS" ] || [[ $("$POOLFS" status "$mnt") == *"$a"* ]] || fail "the status does not name $a"
 line=$(grep " $mnt " /proc/self/mountinfo)
 [[ $line == *noatime*" fuse.poolfs $spec "*default_permissions*allow_other* ]] || fail "mounted as: $line"
 [[ $line == *nodev* || $line == *nosuid* ]] && fail "nodev or nosuid without being asked: $line"
@@ -103,4 +112,6 @@ equal "bytes of the members after a read-only mount" "$sums" "$(sha256sum "$work
 chmod 444 "$work/pci-0:1"/*
 need setpriv
 exits 32 "" as_user "$MOUNT" "$spec" "$mnt"
+chmod 600 "$work/blank.img"
+exits 32 "could not be read, try as root" as_user "$MOUNT" pool=nobody "$mnt" -o "search=$work"
 finish

@@ -236,7 +236,7 @@ START_TEST(unknown_features)
 	cur.features.ro_compat |= UINT64_C(1) << 33;
 	checkpoint(world, 0, 6);
 	REFUSED(world, "012", PF_SET_WRITE, -PF_EFEATURE, "b.img: pool \"sample\"", "can only read", "ro-compat bit 33",
-		"mount it with -o ro");
+		"use a newer poolfs, or only read it (mount -o ro");
 	must_open(world, "012", 0, &set);
 	pf_set_close(set);
 	cur.features.incompat |= UINT64_C(5) << 40;

@@ -29,6 +29,7 @@ static uint8_t *buf;
 static struct pf_diag diag;
 static struct pf_env env;
 static char logged[1024];
+static int64_t now_ns;
 
 static void remember(void *arg, enum pf_log_level level, const char *message)
 {
@@ -357,8 +358,16 @@ START_TEST(a_failed_flush_is_final)
 }
 END_TEST
 
+static int64_t set_now(void *arg)
+{
+	(void)arg;
+	return now_ns;
+}
+
 START_TEST(the_log_is_not_flooded)
 {
+	now_ns = 1000;
+	env.now_ns = set_now;
 	struct pf_io *io = must_open(path, 0);
 	unsigned nr_lines = 0;
 	for (unsigned i = 0; i < 1000; i++) {
@@ -367,6 +376,16 @@ START_TEST(the_log_is_not_flooded)
 		nr_lines += logged[0] != 0;
 	}
 	ck_assert_uint_eq(nr_lines, 16 + 5);
+	/* what comes after a silence is told, also when the clock was set back; the next one is not */
+	static const int64_t steps[] = { INT64_C(40000000000), -INT64_C(1000000000) };
+	for (unsigned i = 0; i < 2; i++) {
+		now_ns += steps[i];
+		ck_assert_int_eq(pf_io_read(io, SIZE, buf, BLOCK), -EIO);
+		ck_assert_ptr_nonnull(strstr(logged, "truncated; check the filesystem that holds it"));
+		logged[0] = 0;
+		ck_assert_int_eq(pf_io_read(io, SIZE, buf, BLOCK), -EIO);
+		ck_assert_str_eq(logged, "");
+	}
 	pf_io_close(io);
 }
 END_TEST

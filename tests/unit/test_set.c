@@ -446,6 +446,31 @@ START_TEST(scanning)
 }
 END_TEST
 
+START_TEST(only_readable)
+{
+	const char *const some[] = { "/nonexistent", paths[0], paths[1], paths[2] };
+	memset(&diag, 0, sizeof(diag));
+	save_pool();
+	ck_assert(!pf_scan_only_readable(some, 4, &env, &diag));
+	ck_assert_str_eq(diag.text, "");
+	remove_pool();
+	cur.features.ro_compat |= UINT64_C(1) << 33;
+	checkpoint(world, 0, 4);
+	save_pool();
+	ck_assert(!pf_scan_only_readable(some, 3, &env, &diag));
+	ck_assert(pf_scan_only_readable(some, 4, &env, &diag));
+	ck_assert_ptr_nonnull(strstr(diag.text, paths[2]));
+	ck_assert_ptr_nonnull(strstr(diag.text, "ro-compat bit 33"));
+	remove_pool();
+	/* that it cannot even be read is for opening it to say */
+	cur.features.incompat |= UINT64_C(1) << 40;
+	checkpoint(world, 0, 4);
+	save_pool();
+	ck_assert(!pf_scan_only_readable(some, 4, &env, &diag));
+	remove_pool();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("set");
@@ -467,6 +492,7 @@ int main(void)
 	tcase_add_test(tc, new_sets);
 	tcase_add_test(tc, by_paths);
 	tcase_add_test(tc, scanning);
+	tcase_add_test(tc, only_readable);
 	SRunner *sr = srunner_create(s);
 	srunner_run_all(sr, CK_NORMAL);
 	int failed = srunner_ntests_failed(sr);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: who holds a member, and who serves a mount: whether a lock is that of a pool in use or of a daemon that is ending.
+ *
+ * Invariants
+ *   I1  Nothing is opened for writing, and a lock is held for an instant only.
+ *   I2  A mount is asked only when a member is held: a daemon that hangs keeps nobody else from mounting.
+ *
+ * Uses: mountinfo, poolfs.h.
+ */
+#ifndef FS_HOLDER_H
+#define FS_HOLDER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Would opening the member at @path have to wait for another process? For reading only writers are in the way. */
+bool holder_is_held(const char *path, bool for_writing);
+
+/* The daemon of the mount to which @dir_fd belongs: a descriptor that becomes readable when it has ended, and its pid; -1 and
+ * 0 when that is not known (no poolfs, another PID namespace). */
+int holder_of_mount(int dir_fd, pid_t *pid);
+
+/* A mount in this namespace whose daemon has @path open. @dir has PATH_MAX bytes. False also where that cannot be seen. */
+bool holder_find_mount(const char *path, char *dir);
+
+#endif
