@@ -29,15 +29,25 @@ enum pf_break {
 	PF_BREAK_MAP_IN_PLACE = 1 << 7,        /* a map is written over the slot that the committed table names */
 	PF_BREAK_MAP_OF_NEXT_TXG = 1 << 8,     /* the map of G contains allocations of G+1 */
 	PF_BREAK_HALF_OPERATION = 1 << 9,      /* a checkpoint falls between two tree changes of one operation */
-	PF_BREAK_REPLAY_UNVERIFIED = 1 << 24, /* file records that were not promised are redone without looking at their data */
-	PF_BREAK_RENAME_BEFORE_DATA = 1 << 25, /* rename without the record of a file's undurable data (rule 6) */
-	PF_BREAK_FSYNC_FORGETS_FROZEN = 1 << 26, /* an fsync leaves out what the checkpoint under way has (pitfalls 1.10) */
 	PF_BREAK_FLUSH_BEFORE_COMPLETION = 1 << 10, /* the last flush is issued before the superblock write completed */
 	PF_BREAK_LOG_NO_FLUSH = 1 << 11,       /* a commit is acknowledged without a flush */
 	PF_BREAK_LOG_FLUSH_EARLY = 1 << 12,    /* a commit flushes before the log blocks are written */
 	PF_BREAK_LOG_SKIP_DATA_MEMBERS = 1 << 13, /* a commit flushes the log members only */
 	PF_BREAK_LOG_OLD_EPOCH = 1 << 14,      /* the scan takes blocks of other epochs too */
 	PF_BREAK_LOG_REWRITE = 1 << 15,        /* a commit writes its last block again when more is in it */
+	PF_BREAK_LOG_START_EARLY = 1 << 16,    /* what is before the freeze is given up before the superblock is durable */
+	PF_BREAK_LOG_OVERRUN = 1 << 17,        /* the ring is written over what a replay still needs */
+	PF_BREAK_LOG_IGNORES_GAP = 1 << 18,    /* commits go on after a record was lost */
+	PF_BREAK_LOG_START_LATE = 1 << 19,     /* the superblock lets the log begin a block after the freeze */
+	PF_BREAK_LOG_ONE_COPY = 1 << 20,       /* the second log member gets no blocks */
+	PF_BREAK_LOG_PROVES_EARLY = 1 << 21,   /* a block says of those that are written with it that they are durable */
+	PF_BREAK_REPLAY_CHECKPOINT = 1 << 22,  /* checkpoints between the records that are redone (pitfalls 1.9) */
+	PF_BREAK_REPLAY_OLD_EPOCH = 1 << 23,   /* a mount goes on under the epoch of the one before (pitfalls 1.7) */
+	PF_BREAK_REPLAY_UNVERIFIED = 1 << 24,  /* file records that were not promised are redone without looking at their data */
+	PF_BREAK_RENAME_BEFORE_DATA = 1 << 25, /* rename without the record of a file's undurable data (rule 6) */
+	PF_BREAK_FSYNC_FORGETS_FROZEN = 1 << 26, /* an fsync leaves out what the checkpoint under way has (pitfalls 1.10) */
+	PF_BREAK_LOG_FORGETS_DATA_ID = 1 << 27, /* a file record of another data id is redone on the data that is there */
+	PF_BREAK_REPLAY_UNCLAIMED = 1 << 28,   /* blocks that records name stay free in replay */
 };
 
 struct pf_env {

@@ -44,6 +44,8 @@ static void freeze_log(struct pf_pool *pool, struct pf_super *next)
 	next->log_start = pf_log_freeze(pool->log);
 	next->log_epoch = next->epochs[0].id;
 	pf_log_place(next);
+	if (pf_breaks(pool->env, PF_BREAK_LOG_START_EARLY))
+		pf_log_release(pool->log, next->log_start);
 }
 
 static int freeze(struct pf_pool *pool)
@@ -113,7 +115,10 @@ static int write_super(struct pf_pool *pool)
 	int err = 0;
 	if (pf_breaks(pool->env, PF_BREAK_FLUSH_BEFORE_COMPLETION))
 		err = pf_set_flush(pool->set, super_mask(c), NULL);
-	return err ? err : pf_set_write_super(pool->set, &c->next, super_mask(c), NULL);
+	struct pf_super super = c->next;
+	if (pf_breaks(pool->env, PF_BREAK_LOG_START_LATE))
+		super.log_start++;
+	return err ? err : pf_set_write_super(pool->set, &super, super_mask(c), NULL);
 }
 
 static int flush_super(struct pf_pool *pool)

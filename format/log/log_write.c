@@ -32,7 +32,7 @@ static void stamp(struct pf_log *log, uint64_t lsn, uint64_t durable)
 	struct pf_disk_log_head *head = pf_log_block(log, lsn);
 	unsigned used = pf_get16(head->used);
 	memset((uint8_t *)(head + 1) + used, 0, PF_LOG_PAYLOAD_BYTES - used);
-	head->durable = pf_le64(durable);
+	head->durable = pf_le64(pf_breaks(log->set->env, PF_BREAK_LOG_PROVES_EARLY) ? lsn : durable);
 	head->crc = pf_le64(0);
 	head->crc = pf_le64(pf_crc64(head, PF_BLOCK_SIZE));
 }
@@ -73,7 +73,8 @@ static uint64_t write_batch(struct pf_log *log, uint64_t from, uint64_t to, uint
 		for (unsigned b = 0; b < nr_blocks; b++)
 			stamp(log, from + b, durable);
 		for (unsigned i = 0; i < log->nr_members; i++) {
-			const struct pf_member *m = &log->set->members[log->members[i]];
+			unsigned copy = pf_breaks(log->set->env, PF_BREAK_LOG_ONE_COPY) ? 0 : i;
+			const struct pf_member *m = &log->set->members[log->members[copy]];
 			pf_addr addr = pf_addr_make(m->id, m->geo.log_block + from % log->ring_blocks);
 			pf_set_req(log->set, &reqs[nr++], PF_AIO_WRITE, addr, pf_log_block(log, from), nr_blocks);
 		}

@@ -63,7 +63,7 @@ static int map_piece(struct pf_pool *pool, struct pf_inode *inode, const struct 
 		crc[i] = pf_get64(range->crc[pos + i]);
 	piece.crc = range->crc ? crc : NULL;
 	struct pf_run run = { piece.addr, nr };
-	if (!in_place) {
+	if (!in_place && !pf_breaks(pool->env, PF_BREAK_REPLAY_UNCLAIMED)) {
 		int err = pf_space_claim(pool->space, run);
 		if (err)
 			return err == -EEXIST ? -PF_ELOG_INVALID : err;
@@ -122,7 +122,7 @@ static int redo_file_locked(struct pf_pool *pool, struct pf_inode *inode, const 
 	int err = 0;
 	if (!pf_inode_is_file(inode) || !ranges_fit(pool, rec))
 		return -PF_ELOG_INVALID;
-	if (inode->item.data_id != rec->file.data_id)
+	if (inode->item.data_id != rec->file.data_id && !pf_breaks(pool->env, PF_BREAK_LOG_FORGETS_DATA_ID))
 		err = new_data_id(pool, inode, rec->file.data_id);
 	for (uint32_t pos = 0; !err && pf_record_next_range(rec, &pos, &range);) {
 		if (range.kind == PF_RANGE_HOLE)
@@ -271,6 +271,8 @@ int pf_redo(struct pf_pool *pool, const struct pf_record *rec)
 	if (rec->type == PF_RECORD_CREATE)
 		use_id(pool, rec->create.data_id);
 	int err = redo[rec->type](pool, rec);
+	if (!err && pf_breaks(pool->env, PF_BREAK_REPLAY_CHECKPOINT))
+		err = pool->checkpoint(pool);
 	/* what the operation could not do it did once: the tree or the record is not what it was */
 	return err && err != -EIO && err != -ENOMEM && !pf_is_damage(err) ? -PF_ELOG_INVALID : err;
 }

@@ -132,7 +132,7 @@ static int begin_epoch(struct pf_pool *pool, bool new_log)
 	struct pf_super super = pool->super;
 	memmove(super.epochs + 1, super.epochs, (PF_MAX_EPOCHS - 1) * sizeof(*super.epochs));
 	super.epochs[0] = (struct pf_epoch){
-		.id = pool->env->random64(pool->env->arg) | 1,
+		.id = pf_breaks(pool->env, PF_BREAK_REPLAY_OLD_EPOCH) ? super.epochs[1].id : pool->env->random64(pool->env->arg) | 1,
 		.time_ns = pf_now_ns(pool->env),
 		.last_generation = super.generation,
 	};
