@@ -131,4 +131,5 @@ try() {
 try 5 file 20
 try 4 file "$(scaled 20 8)"
 try 5 stripe "$(scaled 20 8)"
+try 6 file "$(scaled 20 8)"
 finish

@@ -72,7 +72,7 @@ loop=$device
 loop_partition "$part_mib"
 part=$device
 truncate -s "${image_mib}M" "$work/image"
-for row in '3 file' '4 file' '5 file' '5 stripe'; do
+for row in '3 file' '4 file' '5 file' '5 stripe' '6 file'; do
 	# shellcheck disable=SC2086
 	try $row "$work/image" "$loop" "$part"
 done
