@@ -62,6 +62,7 @@ void ops_config_default(struct ops_config *c, uint64_t seed)
 	c->seed = seed;
 	c->max_file_bytes = MODEL_MAX_FILE_BYTES;
 	c->max_write_bytes = OPS_DATA_BYTES;
+	c->big_xattrs = 12;
 	c->max_inodes = 400;
 	c->strict_blocks = true;
 	for (unsigned k = 0; k < OP_COUNT; k++)

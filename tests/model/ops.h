@@ -59,6 +59,7 @@ struct ops_config {
 	unsigned weight[OP_COUNT]; /* 0: never */
 	uint64_t max_file_bytes;   /* up to MODEL_MAX_FILE_BYTES */
 	uint64_t max_write_bytes;
+	unsigned big_xattrs;  /* one in so many has about 64 KiB */
 	unsigned max_inodes;  /* about: more than these, and removing is all that is done */
 	bool tolerate_errors; /* disks fail: an operation may answer -EIO, -EROFS, -ENOSPC */
 	bool strict_blocks;   /* attr.blocks is compared */

@@ -77,7 +77,7 @@ int op_setxattr(struct ops *o)
 	if (rng_one_in(&o->rng, 3))
 		ino = PF_ROOT_INO;
 	pick_xattr(o, ino, rng_one_in(&o->rng, 3), name);
-	size_t len = (size_t)(rng_one_in(&o->rng, 12) ? 65530 + rng_below(&o->rng, 8) : rng_skewed(&o->rng, 5000));
+	size_t len = (size_t)(rng_one_in(&o->rng, o->config.big_xattrs) ? 65530 + rng_below(&o->rng, 8) : rng_skewed(&o->rng, 5000));
 	if (rng_one_in(&o->rng, 12))
 		len = 0;
 	int flags = rng_one_in(&o->rng, 4) ? XATTR_CREATE : rng_one_in(&o->rng, 4) ? XATTR_REPLACE : 0;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/explorer.h"
 
+#include "ondisk/geometry.h"
 #include "ondisk/ondisk_log.h"
 
 #include <stdlib.h>
 
-#define LIFE_OPS 25 /* operations between the first crash and the second */
+#define LIFE_OPS       25 /* operations between the first crash and the second */
+#define LIFE_OPS_SYNCS 60
 
 /* -- names ---------------------------------------------------------------------------------------------------------- */
 void explore_name(const struct explore_id *id, char *buf, size_t cap)
@@ -141,7 +143,7 @@ static void choose(struct chooser *c, unsigned sub)
 	all(c, sub ? SIM_KEPT : SIM_LOST);
 	if (sub < 2 || !c->nr)
 		return;
-	switch (sub == 2 ? 4 : rng_below(&c->rng, 16)) {
+	switch (sub == 2 ? 4 : sub == 3 ? 12 : rng_below(&c->rng, 16)) {
 	case 0:
 		all_but_one(c, SIM_KEPT, SIM_LOST);
 		break;
@@ -202,13 +204,31 @@ static struct simworld *crash(struct simworld *world, size_t cut, unsigned sub, 
 	return crashed;
 }
 
+/* One copy of the log is gone: zeros. */
+static void lose_log_copy(struct simworld *world, unsigned disk)
+{
+	struct simdisk *d = simworld_disk(world, disk);
+	uint64_t blocks = simdisk_size(d) / PF_BLOCK_SIZE;
+	static const uint8_t zeros[PF_BLOCK_SIZE];
+	struct pf_geometry geo;
+	pf_geometry_init(&geo, blocks, pf_geometry_log_blocks(blocks));
+	for (uint64_t b = 0; b < geo.log_blocks; b++) {
+		struct le64 magic;
+		uint64_t off = (geo.log_block + b) * PF_BLOCK_SIZE;
+		simdisk_peek(d, off, &magic, sizeof(magic));
+		if (pf_get64(magic) == PF_LOG_MAGIC)
+			simdisk_poke(d, off, zeros, sizeof(zeros));
+	}
+}
+
 /* -- one state ------------------------------------------------------------------------------------------------------ */
 static struct simpool *adopt(struct explorer *e, const struct explore_id *id, struct simworld *world)
 {
 	struct simpool_config config = id->run.pool;
 	config.seed = rng_mix(config.seed ^ id->cut) ^ id->sub;
 	/* what concerns the recovery is left out there */
-	config.break_rules &= PF_BREAK_REPLAY_UNVERIFIED | PF_BREAK_LOG_OLD_EPOCH;
+	config.break_rules &= PF_BREAK_REPLAY_UNVERIFIED | PF_BREAK_REPLAY_CHECKPOINT | PF_BREAK_REPLAY_OLD_EPOCH |
+			      PF_BREAK_REPLAY_UNCLAIMED | PF_BREAK_LOG_OLD_EPOCH | PF_BREAK_LOG_FORGETS_DATA_ID;
 	config.verbose = e->verbose;
 	struct simpool *s = simpool_adopt(&config, world);
 	s->torn_supers = true;
@@ -241,11 +261,23 @@ static int look(struct simpool *s, struct oracle *oracle, size_t cut, char *why,
 	return err;
 }
 
-/* Opens the crashed world and compares, closes and checks it. */
-static int recover(struct simpool *s, struct oracle *oracle, size_t cut, char *why, size_t cap)
+/* Where a mount, the first thing in the log of the disks, has begun its epoch. */
+static size_t epoch_end(struct simworld *world, size_t end)
 {
+	size_t k = 0;
+	while (k < end && (is_super(simworld_event(world, k)) || simworld_event(world, k)->op == SIM_FLUSH))
+		k++;
+	return k;
+}
+
+/* Opens the crashed world and compares, closes and checks it. */
+static int recover(struct explorer *e, struct simpool *s, struct oracle *oracle, size_t cut, char *why, size_t cap)
+{
+	simworld_record(s->world);
 	if (simpool_open(s, false, why, cap))
 		return -1;
+	size_t opened = simworld_log_len(s->world);
+	e->nr_redone += epoch_end(s->world, opened) < opened;
 	struct model *got = model_new();
 	int err = model_load(s->pool, got, why, cap);
 	if (!err)
@@ -264,15 +296,18 @@ static int second_life(struct explorer *e, const struct explore_id *id, struct s
 	struct explore_id next = *id;
 	struct workload life;
 	next.run.pool.seed = rng_mix(id->run.pool.seed ^ id->cut);
-	next.run.nr_ops = LIFE_OPS;
+	next.run.nr_ops = id->run.profile >= WORKLOAD_SYNCS ? LIFE_OPS_SYNCS : LIFE_OPS;
 	int err = workload_continue(&life, &next.run, adopt(e, id, world));
 	if (err) {
 		say(why, cap, "second life: %s", life.why);
 	} else {
-		size_t cut = id->recut % (simworld_log_len(world) + 1);
+		size_t end = id->recut % 2 ? simworld_log_len(world) : life.opened;
+		size_t cut = id->recut / 2 % (end + 1), epoch = epoch_end(world, life.opened);
+		e->nr_cut_epoch += cut && cut < epoch;
+		e->nr_cut_redoing += cut >= epoch && cut < life.opened;
 		struct simworld *twice = crash(world, cut, id->resub, next.run.pool.seed);
 		struct simpool *s = adopt(e, id, twice);
-		err = recover(s, life.oracle, cut, why, cap);
+		err = recover(e, s, life.oracle, cut, why, cap);
 		simpool_free(s);
 	}
 	workload_free(&life);
@@ -282,6 +317,10 @@ static int second_life(struct explorer *e, const struct explore_id *id, struct s
 int explorer_state(struct explorer *e, const struct explore_id *id, char *why, size_t cap)
 {
 	struct simworld *world = crash(e->w.s->world, id->cut, id->sub, id->run.pool.seed);
+	if (id->sub % 8 == 5 && id->run.pool.version >= 6 && id->run.pool.nr_members > 1) {
+		lose_log_copy(world, id->sub / 8 % 2);
+		e->nr_one_copy++;
+	}
 	struct simworld *again = id->again ? simworld_copy(world) : NULL;
 	struct simpool *s = adopt(e, id, world);
 	int err = 0;
@@ -293,7 +332,7 @@ int explorer_state(struct explorer *e, const struct explore_id *id, char *why, s
 	if (!err && id->sub % 4 == 1)
 		err = look(s, e->w.oracle, id->cut, why, cap);
 	if (!err)
-		err = recover(s, e->w.oracle, id->cut, why, cap);
+		err = recover(e, s, e->w.oracle, id->cut, why, cap);
 	simpool_free(s);
 	if (again && !err)
 		err = second_life(e, id, again, why, cap);
@@ -346,31 +385,56 @@ static bool interesting(struct simworld *world, size_t at)
 	return event->op == SIM_FLUSH || is_super(event);
 }
 
+/* Commits of several blocks, where a beginning can be missing. */
+static bool long_log(struct simworld *world, size_t at)
+{
+	const struct sim_event *event = simworld_event(world, at);
+	return is_log(event) && event->len_bytes > PF_BLOCK_SIZE;
+}
+
+/* Places in the log of the run. */
+struct marks {
+	size_t *at;
+	size_t nr;
+};
+
+static struct marks find_marks(struct simworld *world, bool (*wanted)(struct simworld *world, size_t at))
+{
+	size_t len = simworld_log_len(world);
+	struct marks m = { .at = calloc(len + 1, sizeof(*m.at)) };
+	for (size_t k = 0; k < len; k++) {
+		if (wanted(world, k))
+			m.at[m.nr++] = k;
+	}
+	return m;
+}
+
 void explorer_states(struct explorer *e, uint64_t nr_states)
 {
 	struct simworld *world = e->w.s->world;
-	size_t len = simworld_log_len(world), nr_marks = 0;
+	size_t len = simworld_log_len(world);
 	struct rng rng = { .state = rng_mix(e->w.config.pool.seed ^ UINT64_C(0x637574)) };
-	size_t *marks = calloc(len + 1, sizeof(*marks));
-	for (size_t k = 0; k < len; k++) {
-		if (interesting(world, k))
-			marks[nr_marks++] = k;
-	}
+	struct marks marks = find_marks(world, interesting), logs = find_marks(world, long_log);
 	/* ascending cuts: each builds on the one before */
 	uint64_t per_cut = 4, nr_cuts = nr_states / per_cut + 1;
 	for (uint64_t k = 0; k < nr_cuts && e->nr_bad < e->max_bad; k++) {
 		struct explore_id id = { .run = e->w.config };
 		size_t from = (size_t)(len * k / nr_cuts), to = (size_t)(len * (k + 1) / nr_cuts) + 1;
+		bool no_head = logs.nr && rng_one_in(&rng, 6);
 		id.cut = from + (size_t)rng_below(&rng, to - from);
-		if (nr_marks && !rng_one_in(&rng, 4))
-			id.cut = marks[nr_marks * k / nr_cuts] + (size_t)rng_below(&rng, 2);
+		if (no_head)
+			id.cut = logs.at[logs.nr * k / nr_cuts] + 1;
+		else if (marks.nr && !rng_one_in(&rng, 4))
+			id.cut = marks.at[marks.nr * k / nr_cuts] + (size_t)rng_below(&rng, 2);
 		for (unsigned n = 0; n < per_cut && e->nr_bad < e->max_bad; n++) {
-			id.sub = n < 1 ? (unsigned)rng_below(&rng, 3) : 3 + (unsigned)rng_below(&rng, 1000);
-			id.again = rng_one_in(&rng, 6);
-			id.recut = id.again ? (size_t)rng_below(&rng, rng_one_in(&rng, 2) ? 20 : 10000) : 0;
+			id.sub = n < 1 ? (unsigned)rng_below(&rng, 4) : 4 + (unsigned)rng_below(&rng, 1000);
+			id.sub = n < 1 && no_head ? 3 : id.sub;
+			id.again = rng_one_in(&rng, 6) || id.sub == 3;
+			id.recut = id.again ? (size_t)rng_below(&rng, 20000) : 0;
 			id.resub = id.again ? (unsigned)rng_below(&rng, 60) : 0;
 			try_state(e, &id);
 		}
 	}
-	free(marks);
+	free(marks.at);
+	free(logs.at);
 }

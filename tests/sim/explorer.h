@@ -7,7 +7,10 @@
  * Invariants
  *   I1  A state has a name, such as v5:m3:pfile:seed42:cut117:sub9 (and :recut5:resub2 when the power failed a second time), from
  *       which it can be built again.
- *   I2  sub 0: all that was not flushed is lost; 1: all of it is there; others: by a seed made of the whole name.
+ *   I2  sub 0: all that was not flushed is lost; 1: all of it is there; 2: the superblocks only; 3: all but the beginning of the
+ *       log's; others: by a seed made of the whole name. sub % 8 == 5 with two copies of the log: one of them is gone as well.
+ *   I3  recut even: in the mount of the second life, which is its new epoch, and, when the log held something, redoing that and the
+ *       checkpoint after it; odd: anywhere in that life.
  *
  * Uses: workload.
  */
@@ -28,6 +31,9 @@ struct explore_id {
 struct explorer {
 	struct workload w;
 	uint64_t nr_states, nr_again, nr_bad;
+	uint64_t nr_redone;                     /* mounts that found something in the log */
+	uint64_t nr_cut_epoch, nr_cut_redoing;  /* second cuts in what a mount begins with, and in what it redoes (I3) */
+	uint64_t nr_one_copy;                   /* states with one copy of the log */
 	uint64_t max_bad;     /* stop after so many */
 	bool quiet;           /* bad states are counted only */
 	bool verbose;         /* the engine's messages */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Purpose: the crash explorer as a program. Without arguments: a few thousand states of all versions, 1 to 3 members, both
- * placements, and of mkfs. --states N --seed S: as many as one likes, also of one version or number of members only. --replay ID: the one that a failure named. */
+ * placements, and of mkfs. --states N --seed S: as many as one likes, also of one version or number of members only. --replay ID:
+ * the one that a failure named. */
 #include "sim/explorer.h"
 
 #include <getopt.h>
@@ -9,7 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static uint64_t nr_states, nr_bad, nr_runs, nr_judged, nr_single, nr_ahead;
+static uint64_t nr_states, nr_bad, nr_runs;
+static struct oracle_stats total;
+static struct explorer sums; /* counters only */
 
 static void explore(const struct workload_config *config, uint64_t states)
 {
@@ -22,9 +25,15 @@ static void explore(const struct workload_config *config, uint64_t states)
 	} else {
 		explorer_states(&e, states);
 		oracle_stats(e.w.oracle, &stats);
-		nr_judged += stats.nr_judged;
-		nr_single += stats.nr_single_point;
-		nr_ahead += stats.nr_ahead;
+		total.nr_judged += stats.nr_judged;
+		total.nr_single_point += stats.nr_single_point;
+		total.nr_ahead += stats.nr_ahead;
+		total.nr_moved += stats.nr_moved;
+		sums.nr_again += e.nr_again;
+		sums.nr_redone += e.nr_redone;
+		sums.nr_cut_epoch += e.nr_cut_epoch;
+		sums.nr_cut_redoing += e.nr_cut_redoing;
+		sums.nr_one_copy += e.nr_one_copy;
 		nr_states += e.nr_states;
 		nr_bad += e.nr_bad;
 	}
@@ -96,7 +105,7 @@ static void explore_mkfs(unsigned version, unsigned nr_members)
 static void compare_runs(uint64_t seed)
 {
 	struct workload_config config = {
-		.pool = { .version = 5, .nr_members = 2, .size_bytes = UINT64_C(16) << 20, .seed = seed },
+		.pool = { .version = PF_VERSION_NEWEST - (unsigned)(seed % 2), .nr_members = 2, .size_bytes = UINT64_C(16) << 20, .seed = seed },
 		.nr_ops = 120,
 		.profile = (int)(seed % WORKLOAD_NR),
 	};
@@ -114,6 +123,18 @@ static void compare_runs(uint64_t seed)
 	}
 	workload_free(&a);
 	workload_free(&b);
+}
+
+static void report(void)
+{
+	printf("%ju states of %ju runs: %ju bad\n", (uintmax_t)nr_states, (uintmax_t)nr_runs, (uintmax_t)nr_bad);
+	printf("%ju judged, %ju of them at a single point, %ju ahead of the last acknowledgement; %ju files held to a new name\n",
+	       (uintmax_t)total.nr_judged, (uintmax_t)total.nr_single_point, (uintmax_t)total.nr_ahead,
+	       (uintmax_t)total.nr_moved);
+	printf("%ju mounts found something in the log, %ju states had one copy of it; of %ju second power cuts %ju came while a "
+	       "mount began its epoch, %ju while it redid the log and made its checkpoint\n",
+	       (uintmax_t)sums.nr_redone, (uintmax_t)sums.nr_one_copy, (uintmax_t)sums.nr_again,
+	       (uintmax_t)sums.nr_cut_epoch, (uintmax_t)sums.nr_cut_redoing);
 }
 
 static int replay(const char *text)
@@ -137,6 +158,21 @@ static int replay(const char *text)
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* Half of the runs are of the newest version, the others of any. */
+static struct workload_config config_for(uint64_t seed)
+{
+	struct rng rng = { .state = rng_mix(seed ^ UINT64_C(0x72756e)) };
+	struct workload_config config = { .pool = { .size_bytes = UINT64_C(16) << 20, .seed = seed } };
+	config.pool.version = PF_VERSION_NEWEST;
+	if (rng_one_in(&rng, 2))
+		config.pool.version = PF_VERSION_FIRST + (unsigned)rng_below(&rng, PF_VERSION_NEWEST);
+	config.pool.nr_members = 1 + (unsigned)rng_below(&rng, 3);
+	config.pool.placement = rng_one_in(&rng, 2) ? PF_PLACE_STRIPE : PF_PLACE_FILE;
+	config.pool.cache_bytes = rng_one_in(&rng, 4) ? 0 : UINT64_C(64) << 10;
+	config.profile = (int)rng_below(&rng, WORKLOAD_NR);
+	return config;
+}
+
 static void on_alarm(int sig)
 {
 	static const char text[] = "FAIL: hangs\n";
@@ -154,7 +190,7 @@ int main(int argc, char **argv)
 					       { "version", 1, NULL, 'v' },
 					       { "members", 1, NULL, 'm' },
 					       { NULL, 0, NULL, 0 } };
-	uint64_t want = getenv("POOLFS_TEST_LONG") ? 100000 : 6000, seed = 1;
+	uint64_t want = getenv("POOLFS_TEST_LONG") ? 200000 : 20000, seed = 1;
 	unsigned nr_ops = 160, only_version = 0, only_members = 0;
 	int c;
 	signal(SIGALRM, on_alarm);
@@ -178,7 +214,8 @@ int main(int argc, char **argv)
 		case 'r':
 			return replay(optarg);
 		default:
-			fprintf(stderr, "usage: test_crash [--states N] [--seed S] [--ops N] [--version V] [--members N] | --replay ID\n");
+			fprintf(stderr, "usage: test_crash [--states N] [--seed S] [--ops N] [--version V] [--members N] | "
+					"--replay ID\n");
 			return EXIT_FAILURE;
 		}
 	}
@@ -187,30 +224,21 @@ int main(int argc, char **argv)
 	for (uint64_t k = 0; k < WORKLOAD_NR; k++)
 		compare_runs(seed + k);
 	while (nr_states < want && nr_bad < 10) {
-		/* neighbours in the seed differ in everything */
-		struct workload_config config = {
-			.pool = { .version = (unsigned)(1 + seed % PF_VERSION_NEWEST),
-				  .nr_members = (unsigned)(1 + seed / PF_VERSION_NEWEST % 3),
-				  .placement = seed / (3 * PF_VERSION_NEWEST) % 2 ? PF_PLACE_STRIPE : PF_PLACE_FILE,
-				  .size_bytes = UINT64_C(16) << 20,
-				  .seed = seed,
-				  .cache_bytes = seed % 4 ? UINT64_C(64) << 10 : 0 },
-			.nr_ops = nr_ops,
-			.profile = (int)(seed / 2 % WORKLOAD_NR),
-		};
+		struct workload_config config = config_for(seed);
+		config.nr_ops = nr_ops;
 		if (only_version)
 			config.pool.version = only_version;
 		if (only_members)
 			config.pool.nr_members = only_members;
-		/* files in very many pieces take a while to make */
-		if (config.profile == WORKLOAD_HOLES)
+		/* files in very many pieces take a while to make, and so does a full ring */
+		if (config.profile == WORKLOAD_HOLES || config.profile == WORKLOAD_RING)
 			config.nr_ops *= 4;
+		/* with little memory the log does not get far */
+		if (config.profile == WORKLOAD_RING)
+			config.pool.cache_bytes = 0;
 		explore(&config, 60);
 		seed++;
 	}
-	printf("%ju states of %ju runs: %ju bad; %ju judged, %ju of them at a single point, %ju ahead of the last "
-	       "acknowledgement\n",
-	       (uintmax_t)nr_states, (uintmax_t)nr_runs, (uintmax_t)nr_bad, (uintmax_t)nr_judged, (uintmax_t)nr_single,
-	       (uintmax_t)nr_ahead);
+	report();
 	return nr_bad ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -15,38 +15,60 @@ struct rule {
 	unsigned nr_members;
 	int profile; /* where it is most likely to show first */
 };
-#define RULE(name, members, profile) { #name, PF_BREAK_##name, 0, members, profile }
-#define LOG_RULE(name, members, profile) { #name, PF_BREAK_##name, 6, members, profile }
+#define RULE(name, members, profile) { #name, PF_BREAK_##name, 0, members, WORKLOAD_##profile }
+#define LOG_RULE(name, members, profile) { #name, PF_BREAK_##name, 6, members, WORKLOAD_##profile }
+#define BOTH_RULE(name, members, profile) \
+	RULE(name, members, profile), { #name " in version 6", PF_BREAK_##name, 6, members, WORKLOAD_##profile }
 static const struct rule rules[] = {
-	RULE(FLUSH_BEFORE_SUPER, 1, WORKLOAD_MIXED),      RULE(FLUSH_ONE_MEMBER, 2, WORKLOAD_MIXED),
-	RULE(FLUSH_AFTER_SUPER, 1, WORKLOAD_MIXED),       RULE(FLUSH_BEFORE_NODES, 1, WORKLOAD_MIXED),
-	RULE(FLUSH_BEFORE_MAPS, 1, WORKLOAD_MIXED),       RULE(REUSE_BEFORE_DURABLE, 1, WORKLOAD_OVERWRITES),
-	RULE(MAP_BEFORE_DATA, 1, WORKLOAD_BIG),           RULE(MAP_IN_PLACE, 1, WORKLOAD_MIXED),
-	RULE(MAP_OF_NEXT_TXG, 1, WORKLOAD_MIXED),         RULE(HALF_OPERATION, 1, WORKLOAD_NAMES),
-	RULE(FLUSH_BEFORE_COMPLETION, 1, WORKLOAD_MIXED), LOG_RULE(LOG_NO_FLUSH, 1, WORKLOAD_MIXED),
-	LOG_RULE(LOG_FLUSH_EARLY, 1, WORKLOAD_MIXED),     LOG_RULE(LOG_SKIP_DATA_MEMBERS, 3, WORKLOAD_MIXED),
-	LOG_RULE(LOG_OLD_EPOCH, 1, WORKLOAD_SYNCS),	  LOG_RULE(LOG_REWRITE, 1, WORKLOAD_SYNCS),
-	LOG_RULE(REPLAY_UNVERIFIED, 1, WORKLOAD_SYNCS),   LOG_RULE(RENAME_BEFORE_DATA, 1, WORKLOAD_SYNCS),
-	LOG_RULE(FSYNC_FORGETS_FROZEN, 1, WORKLOAD_SYNCS),
-	{ "REUSE_BEFORE_DURABLE, version 6", PF_BREAK_REUSE_BEFORE_DURABLE, 6, 1, WORKLOAD_OVERWRITES },
-	{ "MAP_BEFORE_DATA, version 6", PF_BREAK_MAP_BEFORE_DATA, 6, 1, WORKLOAD_BIG },
-	{ "FLUSH_AFTER_SUPER, version 6", PF_BREAK_FLUSH_AFTER_SUPER, 6, 1, WORKLOAD_MIXED },
+	/* the checkpoint */
+	BOTH_RULE(FLUSH_BEFORE_SUPER, 1, MIXED),
+	BOTH_RULE(FLUSH_ONE_MEMBER, 2, MIXED),
+	BOTH_RULE(FLUSH_AFTER_SUPER, 1, MIXED),
+	BOTH_RULE(FLUSH_BEFORE_NODES, 1, MIXED),
+	BOTH_RULE(FLUSH_BEFORE_MAPS, 1, MIXED),
+	BOTH_RULE(FLUSH_BEFORE_COMPLETION, 1, MIXED),
+	BOTH_RULE(REUSE_BEFORE_DURABLE, 1, OVERWRITES),
+	BOTH_RULE(MAP_BEFORE_DATA, 1, BIG),
+	BOTH_RULE(MAP_IN_PLACE, 1, MIXED),
+	BOTH_RULE(MAP_OF_NEXT_TXG, 1, MIXED),
+	BOTH_RULE(HALF_OPERATION, 1, NAMES),
+	/* the log */
+	LOG_RULE(LOG_NO_FLUSH, 1, SYNCS),
+	LOG_RULE(LOG_FLUSH_EARLY, 1, SYNCS),
+	LOG_RULE(LOG_SKIP_DATA_MEMBERS, 3, SYNCS),
+	LOG_RULE(LOG_OLD_EPOCH, 1, SYNCS),
+	LOG_RULE(LOG_REWRITE, 1, SYNCS),
+	LOG_RULE(LOG_START_EARLY, 1, SYNCS),
+	LOG_RULE(LOG_OVERRUN, 1, RING),
+	LOG_RULE(LOG_IGNORES_GAP, 1, RING),
+	LOG_RULE(LOG_START_LATE, 1, SYNCS),
+	LOG_RULE(LOG_ONE_COPY, 2, SYNCS),
+	LOG_RULE(LOG_PROVES_EARLY, 1, SYNCS),
+	LOG_RULE(LOG_FORGETS_DATA_ID, 1, SYNCS),
+	LOG_RULE(RENAME_BEFORE_DATA, 1, SYNCS),
+	LOG_RULE(FSYNC_FORGETS_FROZEN, 1, SYNCS),
+	/* replay */
+	LOG_RULE(REPLAY_UNVERIFIED, 1, SYNCS),
+	LOG_RULE(REPLAY_UNCLAIMED, 1, SYNCS),
+	LOG_RULE(REPLAY_CHECKPOINT, 1, SYNCS),
+	LOG_RULE(REPLAY_OLD_EPOCH, 1, SYNCS),
 };
 #define MAX_STATES 4000u
 
 static struct workload_config config_for(const struct rule *rule, uint64_t seed)
 {
+	/* mostly the likely one, else the others in turn */
+	int profile = seed % 4 ? rule->profile : (rule->profile + (int)(seed / 4)) % WORKLOAD_NR;
 	return (struct workload_config){
 		.pool = { .version = rule->version ? rule->version : seed % 2 ? 5 : 4,
 			  .nr_members = rule->nr_members,
 			  .size_bytes = UINT64_C(16) << 20,
 			  .seed = seed,
 			  /* with little memory data reaches the tree soon, without an fsync */
-			  .cache_bytes = rule->version == 6 && seed % 2 ? UINT64_C(64) << 10 : 0,
+			  .cache_bytes = rule->version == 6 && profile == WORKLOAD_SYNCS && seed % 2 ? UINT64_C(64) << 10 : 0,
 			  .break_rules = rule->bit },
-		.nr_ops = 200,
-		/* mostly the likely one, else the others in turn */
-		.profile = seed % 4 ? rule->profile : (rule->profile + (int)(seed / 4)) % WORKLOAD_NR,
+		.nr_ops = profile == WORKLOAD_RING ? 800 : 200,
+		.profile = profile,
 	};
 }
 

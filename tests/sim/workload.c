@@ -28,7 +28,11 @@ static const struct weight syncs[] = {
 	{ OP_COPY, 8 },      { OP_SETATTR, 15 },   { OP_SETXATTR, 25 },   { OP_FORGET, 5 },     { OP_FSYNC, 220 },
 	{ OP_SYNC, 2 },      { OP_STEP, 60 },      { OP_CHECKPOINT, 25 }, { OP_COUNT, 0 },
 };
-static const struct weight few_checkpoints[] = { { OP_STEP, 10 }, { OP_CHECKPOINT, 1 }, { OP_SETXATTR, 60 }, { OP_COUNT, 0 } };
+static const struct weight ring[] = { { OP_SETXATTR, 110 }, { OP_FSYNC, 300 }, { OP_SYNC, 0 }, { OP_REMOUNT, 0 }, { OP_STEP, 5 }, { OP_CHECKPOINT, 0 },
+				      { OP_COUNT, 0 } };
+/* Small trees: nobody has to wait for a checkpoint to end. */
+static const struct weight slow_checkpoints[] = { { OP_SYMLINK, 1 },   { OP_TRUNCATE, 70 }, { OP_FALLOCATE, 60 }, { OP_SETXATTR, 4 },
+						  { OP_FSYNC, 150 },   { OP_STEP, 10 },	    { OP_CHECKPOINT, 40 }, { OP_COUNT, 0 } };
 
 static void weigh(struct ops_config *c, const struct weight *w)
 {
@@ -75,11 +79,15 @@ void workload_ops_config(struct ops_config *c, uint64_t seed, int profile)
 		c->max_inodes = 15;
 		break;
 	case WORKLOAD_SYNCS:
+	case WORKLOAD_RING:
 		weigh(c, syncs);
-		if (seed % 3 == 0)
-			weigh(c, few_checkpoints);
+		if (profile == WORKLOAD_RING)
+			weigh(c, ring);
+		else if (seed % 2)
+			weigh(c, slow_checkpoints);
 		c->max_file_bytes = UINT64_C(128) << 10;
 		c->max_write_bytes = 12288;
+		c->big_xattrs = 4;
 		c->max_inodes = 14;
 		break;
 	default:

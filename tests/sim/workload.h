@@ -29,8 +29,8 @@ enum workload_profile {
 	WORKLOAD_BIG,   /* writes larger than what is kept in memory */
 	WORKLOAD_HOLES, /* truncation, punching, preallocation */
 	WORKLOAD_SYNCS, /* a few small files, several of them changed at a time, synced one by one all the time, also while a
-			 * checkpoint is under way; fresh ones are renamed over others. By the seed few checkpoints, so that the
-			 * ring of the log gets full */
+			 * checkpoint is under way; fresh ones are renamed over others */
+	WORKLOAD_RING, /* the same without a checkpoint until the ring of the log is full */
 	WORKLOAD_NR
 };
 
