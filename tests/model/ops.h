@@ -83,7 +83,7 @@ struct ops {
 	enum op_kind kind;
 	int64_t result;
 	uint64_t ino;
-	uint64_t moved[2]; /* inodes that it renamed, exchanged, or gave their first name; 0: none */
+	uint64_t moved[2]; /* inodes that it renamed, exchanged or linked; 0: none */
 	bool settled; /* nothing of the inodes being compared waits in memory */
 	char text[1024];
 	char failure[2048];

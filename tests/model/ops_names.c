@@ -135,11 +135,10 @@ int op_link(struct ops *o)
 	int got = pf_link(o->pool, ino, parent, name, strlen(name), &attr);
 	if (excused(o, got, true))
 		return check_inode(o, parent) || check_inode(o, ino) ? -1 : 0;
-	bool first_name = !model_get(o->model, ino)->nlink;
 	int expected = model_link(o->model, ino, parent, name);
 	if (!got && !expected) {
 		model_slot(o->model, ino)->refs++;
-		o->moved[0] = first_name ? ino : 0;
+		o->moved[0] = ino;
 	}
 	if (got)
 		attr.ino = 0;

@@ -6,11 +6,11 @@
  * Invariants
  *   I1  The promise (docs/DESIGN.md): the namespace is at one point of its history, not before the last acknowledged fsync or sync;
  *       each file's content (size, bytes, mtime) is at one point of its own history, not before its last acknowledged fsync (or
- *       sync), and not before a name that it got (rule 6): when the names are those of state k, a file that was renamed, exchanged,
- *       or linked having had no name, by an operation at state j <= k, is as it was after j or later. So replacing a file by a
- *       rename leaves the old one or the new one, whole.
- *       What is not promised, and not judged: content that is not ahead of the names; two files at the same point; anything of a
- *       file that got a further name by a plain link, or whose directory moved; atime and ctime of files; a file without a name.
+ *       sync), and not before a name that it got (rule 6): when the names are those of state k, a file that was renamed, exchanged
+ *       or linked by an operation at state j <= k is as it was after j or later. So replacing a file by a rename leaves the old one
+ *       or the new one, whole.
+ *       What is not promised, and not judged: content that is not ahead of the names; two files at the same point; files whose
+ *       directory was moved; atime and ctime of files; files without a name.
  *   I2  Nothing on disk is from a time after the cut: an operation that began after the last write before it has left no trace.
  *   I3  States are numbered; state 0 is the fresh pool, state n is after operation n.
  *
