@@ -7,6 +7,7 @@
 #include "check/check.h"
 #include "check/tables.h"
 #include "check/walk.h"
+#include "log/log_scan.h"
 #include "member/complete.h"
 #include "member/io.h"
 #include "member/same.h"

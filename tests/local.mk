@@ -67,6 +67,7 @@ cli_tests = \
 	tests/cli/dump.sh \
 	tests/cli/fsck.sh \
 	tests/cli/golden.sh \
+	tests/cli/log.sh \
 	tests/cli/members_refuse.sh \
 	tests/cli/mkfs_device.sh \
 	tests/cli/mkfs_make.sh \

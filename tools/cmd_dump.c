@@ -6,18 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_SUPER = CLI_LONG, OPT_TREE, OPT_MAPS, OPT_INODE, OPT_NODE, OPT_JSON };
+enum { OPT_SUPER = CLI_LONG, OPT_TREE, OPT_MAPS, OPT_LOG, OPT_INODE, OPT_NODE, OPT_JSON };
 
 static const struct cli_option options[] = {
 	{ OPT_SUPER, "super", NULL, "superblocks of all slots (the default)" },
 	{ OPT_TREE, "tree", NULL, "all nodes and items of the tree" },
 	{ OPT_MAPS, "maps", NULL, "group tables and free-space maps" },
+	{ OPT_LOG, "log", NULL, "the records of the intent log that the next mount redoes" },
 	{ OPT_INODE, "inode", "N", "all items of inode N (1 is the root directory)" },
 	{ OPT_NODE, "node", "ADDR", "the tree node at ADDR, written MEMBER:BLOCK" },
 	{ OPT_JSON, "json", NULL, "print as JSON" },
 	{ 0 },
 };
-static const char *const synopsis[] = { "[--super] [--tree] [--maps] [--inode N] [--node ADDR] [--json] MEMBER...", NULL };
+static const char *const synopsis[] = { "[--super] [--tree] [--maps] [--log] [--inode N] [--node ADDR] [--json] MEMBER...", NULL };
 static const struct cli_program program = {
 	.name = "poolfs dump",
 	.synopsis = synopsis,
@@ -27,7 +28,7 @@ static const struct cli_program program = {
 };
 
 struct wanted {
-	bool super, tree, maps, inode, node;
+	bool super, tree, maps, log, inode, node;
 	uint64_t ino;
 	pf_addr addr;
 };
@@ -64,6 +65,9 @@ static int parse(struct wanted *w, struct dump *d, int argc, char **argv)
 		case OPT_MAPS:
 			w->maps = true;
 			break;
+		case OPT_LOG:
+			w->log = true;
+			break;
 		case OPT_INODE:
 			w->inode = true;
 			if (!cli_parse_number(optarg, PF_KEY_FIELD_MAX, &w->ino))
@@ -81,7 +85,7 @@ static int parse(struct wanted *w, struct dump *d, int argc, char **argv)
 			return FSCK_USAGE;
 		}
 	}
-	if (!w->tree && !w->maps && !w->inode && !w->node)
+	if (!w->tree && !w->maps && !w->log && !w->inode && !w->node)
 		w->super = true;
 	return 0;
 }
@@ -101,6 +105,8 @@ static int dump_pool(const struct wanted *w, struct dump *d, char **paths, unsig
 		cli_message("%s: in use; what is shown may change meanwhile", paths[0]);
 	if (w->maps)
 		err = dump_maps(d, set);
+	if (!err && w->log)
+		err = dump_log(d, set);
 	if (!err && w->tree)
 		err = dump_tree(d, set);
 	if (!err && w->inode)
@@ -127,7 +133,7 @@ static int run(int argc, char **argv)
 	char **paths = argv + optind;
 	unsigned nr = (unsigned)(argc - optind);
 	int err = w.super ? dump_supers(&d, paths, nr) : 0;
-	if (!err && (w.tree || w.maps || w.inode || w.node))
+	if (!err && (w.tree || w.maps || w.log || w.inode || w.node))
 		err = dump_pool(&w, &d, paths, nr);
 	if (d.json_wanted) {
 		json_number(&d.json, "damaged", d.nr_damaged);

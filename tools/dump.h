@@ -31,5 +31,7 @@ int dump_inode(struct dump *d, struct pf_set *set, uint64_t ino);
 int dump_node(struct dump *d, struct pf_set *set, pf_addr addr);
 /* Group tables and free-space maps. */
 int dump_maps(struct dump *d, struct pf_set *set);
+/* The intent log, record by record. */
+int dump_log(struct dump *d, struct pf_set *set);
 
 #endif

@@ -42,6 +42,7 @@ poolfs_SOURCES = \
 	tools/cmd_sync.c \
 	tools/cmd_upgrade.c \
 	tools/dump.h \
+	tools/dump_log.c \
 	tools/dump_maps.c \
 	tools/dump_super.c \
 	tools/dump_tree.c \

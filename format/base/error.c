@@ -44,7 +44,7 @@ int pf_is_damage(int err)
 {
 	if (err < 0)
 		err = -err;
-	return err >= PF_ESB_CSUM && err <= PF_EDATA_CSUM;
+	return err >= PF_ESB_CSUM && err <= PF_ELOG_INVALID;
 }
 
 int pf_diag_set(struct pf_diag *diag, int err, const char *fmt, ...)

@@ -178,8 +178,8 @@ int pf_check(struct pf_io **ios, unsigned nr, const struct pf_check_options *opt
 		err = check_data(c, ios, nr);
 	if (c) {
 		result->nr_left = c->nr_found + c->log_left;
-		result->nr_log_records = c->nr_log_records;
-		result->nr_repaired = result->nr_problems > c->nr_found ? result->nr_problems - c->nr_found : 0;
+		result->nr_log_records = c->log_left ? 0 : c->nr_log_records;
+		result->nr_repaired = result->nr_problems > result->nr_left ? result->nr_problems - result->nr_left : 0;
 		free(c->seen);
 		free(c);
 	}

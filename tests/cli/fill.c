@@ -2,7 +2,7 @@
  * Puts files into a pool without mounting it, for the shell tests:
  *   fill MEMBER... -- [OPERATION]...
  * Operations: mkdir PATH, write PATH BYTES (a pattern that differs in every block), rm PATH, xattr PATH NAME VALUE,
- * ino PATH (prints its inode number), sync, crash (ends without closing the pool). */
+ * ino PATH (prints its inode number), fsync PATH, sync, crash (ends without closing the pool). */
 #include "poolfs.h"
 
 #include <stdio.h>
@@ -99,6 +99,10 @@ static char **run_one(struct pf_pool *pool, char **w)
 	}
 	if (!strcmp(w[0], "ino") && w[1]) {
 		printf("%ju\n", (uintmax_t)lookup(pool, w[1]));
+		return w + 2;
+	}
+	if (!strcmp(w[0], "fsync") && w[1]) {
+		check(w[1], pf_fsync(pool, lookup(pool, w[1])));
 		return w + 2;
 	}
 	if (!strcmp(w[0], "sync")) {
