@@ -16,6 +16,8 @@ unit_tests = \
 	tests/unit/test_creation \
 	tests/unit/test_complete \
 	tests/unit/test_geometry \
+	tests/unit/test_intent \
+	tests/unit/test_intent_sync \
 	tests/unit/test_io \
 	tests/unit/test_log \
 	tests/unit/test_log_crash \
@@ -154,6 +156,7 @@ tests_libtest_a_SOURCES = \
 	tests/sim/workload.h \
 	tests/unit/check_items.h \
 	tests/unit/check_util.h \
+	tests/unit/intent_util.h \
 	tests/unit/log_util.h \
 	tests/unit/posix_util.h \
 	tests/unit/record_util.h \
