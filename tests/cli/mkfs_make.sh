@@ -143,4 +143,16 @@ if [ "$(id -u)" -eq 0 ] && mkdir tiny && mount -t tmpfs -o size=8M tmpfs tiny 2>
 	[ ! -e tiny/a.img ] || fail "the image is still there"
 	umount tiny
 fi
+# -- metadata twice: the smaller of two members says how much there can be
+truncate -s 20G big.img
+truncate -s 64M small.img
+accepts "$MKFS" -n --format-version 6 big.img small.img
+expect_out '^note: metadata is kept twice, and small.img is sure to have room for that of .* of large files only; nominate others by --meta'
+accepts "$MKFS" -n --format-version 5 big.img small.img
+expect_not_out '^note:'
+accepts "$MKFS" -n --format-version 6 --meta big.img big.img small.img
+expect_not_out '^note:'
+truncate -s 1G small.img
+accepts "$MKFS" -n --format-version 6 big.img small.img
+expect_not_out '^note:'
 finish

@@ -3,10 +3,10 @@
  * Pools with two copies of each tree node: whatever happens to the copies on one member, everything can be read, it is told, and fsck
  * -p mends it; with both copies damaged an error is the answer, never a wrong byte. And the upgrade that makes the second copies.
  */
+#include "images/poke.h"
 #include "unit/check_util.h"
 
-#include "ondisk/geometry.h"
-#include "space/space.h"
+#include "pool/pool_int.h"
 
 #define MAX_NODES 512u
 
@@ -339,6 +339,79 @@ START_TEST(working_on_damaged_copies)
 }
 END_TEST
 
+/* -- forged pointers: the checksums are right -------------------------------------------------------------------- */
+static pf_addr old_second;
+
+/* The second address of the root's first child. */
+static void forge_second(pf_addr addr)
+{
+	struct poke *p = poke_open(sp->world);
+	ck_assert_uint_eq(poke_super(p)->root_level, 1);
+	struct le64 bytes = pf_le64(addr);
+	old_second = nodes[1].addr[1];
+	poke_node_bytes(p, PF_KEY_MIN, 1, sizeof(struct pf_disk_node_head) + offsetof(struct pf_disk_child, ptr.addr[1]), &bytes,
+			sizeof(bytes));
+	poke_close(p);
+}
+
+/* It leads nowhere: the first copy serves, and after a repair there are two again; nothing has been freed that was not there. */
+START_TEST(second_address_outside)
+{
+	const pf_addr addrs[] = { pf_addr_make(1, 1), pf_addr_make(1, 8000), pf_addr_make(1, UINT64_C(1) << 47),
+				  pf_addr_make(31, 1000), pf_addr_make(2, 1000) };
+	forge_second(addrs[_i]);
+	see_all_afresh(true);
+	ck_assert_uint_eq(nr_failed, 0);
+	scrub();
+	ck_assert_uint_eq(nr_with_copy, 1);
+	ck_ids(fsck(false), "PF0213 PF0306"); /* what the second copy took is nobody's */
+	ck_assert_msg(!fsck(true)->result.nr_left, "left:%s", all_messages(&last));
+	ck_ids(fsck(false), "");
+	ck_assert_uint_eq(nr_single(), 0);
+	see_all_afresh(false);
+	ck_assert_uint_eq(nr_failed, 0);
+	ck_ids(fsck(false), "");
+}
+END_TEST
+
+/* Used, changed and freed as it is. */
+START_TEST(working_with_a_second_address_outside)
+{
+	const pf_addr addrs[] = { pf_addr_make(1, 1), pf_addr_make(1, 8000), pf_addr_make(1, UINT64_C(1) << 47),
+				  pf_addr_make(31, 1000), pf_addr_make(2, 1000) };
+	forge_second(addrs[_i]);
+	open_pool(false);
+	put_pattern(make_file(PF_ROOT_INO, "new"), 0, MIB);
+	for (unsigned i = 0; i < 100; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "n%u", i);
+		ck_ok(unlink_name(in.sub, name));
+	}
+	settle();
+	close_pool();
+	ck_assert_msg(!fsck(true)->result.nr_left, "left:%s", all_messages(&last));
+	ck_ids(fsck(false), "");
+}
+END_TEST
+
+/* Two addresses on one member, or the same twice: no such pointer is ever written. */
+START_TEST(both_addresses_on_one_member)
+{
+	pf_addr first = nodes[1].addr[0];
+	forge_second(_i ? first : first + PF_NODE_BLOCKS);
+	const struct found *f = fsck(false);
+	ck_assert_msg(!f->err && has_id(f, "PF0201"), "found:%s", all_messages(f));
+	char why[1200] = "";
+	if (!simpool_open(sp, true, why, sizeof(why))) {
+		see_everything();
+		ck_assert_uint_gt(nr_failed, 0);
+		close_pool();
+	}
+	forge_second(old_second);
+	ck_ids(fsck(false), "");
+}
+END_TEST
+
 /* -- both ------------------------------------------------------------------------------------------------------------ */
 START_TEST(both_copies_are_damaged)
 {
@@ -418,6 +491,12 @@ START_TEST(upgraded_pools_have_two_copies)
 	ck_ok(upgrade(6, &diag));
 	ck_assert_uint_ge(df(), before); /* nodes live in their share */
 	ck_ok(upgrade(6, &diag)); /* nothing to do */
+	/* what nodes may take is counted for two copies at once */
+	ck_ok(pf_pool_sync(POOL));
+	uint64_t room = pf_space_node_room(POOL->space), reserve = POOL->node_reserve;
+	remount();
+	ck_assert_uint_eq(pf_space_node_room(POOL->space), room);
+	ck_assert_uint_eq(POOL->node_reserve, reserve);
 	close_pool();
 	ck_ids(fsck(false), "");
 	ck_assert_uint_eq(nr_single(), nr_members[_i] == 1 ? nr : 0);
@@ -537,6 +616,9 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, reads_of_one_member_fail, 0, 2);
 	tcase_add_test(t, working_on_damaged_copies);
 	tcase_add_loop_test(t, both_copies_are_damaged, 0, 2);
+	tcase_add_loop_test(t, second_address_outside, 0, 5);
+	tcase_add_loop_test(t, working_with_a_second_address_outside, 0, 5);
+	tcase_add_loop_test(t, both_addresses_on_one_member, 0, 2);
 	suite_add_tcase(s, t);
 	t = tcase_create("upgrade");
 	tcase_set_timeout(t, 120);

@@ -177,6 +177,42 @@ START_TEST(a_full_pool_can_be_emptied)
 }
 END_TEST
 
+/* Names alone: the tree takes all that the members give it. Refused in time, so that all is durable and can be removed. */
+START_TEST(names_fill_a_pool)
+{
+	enum { LEN = 240 };
+	char name[LEN + 1];
+	uint64_t fresh = free_blocks(), d = make_dir(PF_ROOT_INO, "d");
+	unsigned nr = 0;
+	memset(name, 'n', LEN);
+	name[LEN] = 0;
+	for (;; nr++) {
+		struct pf_attr a;
+		snprintf(name + LEN - 10, 11, "%010u", nr);
+		int err = pf_create(POOL, d, name, LEN, S_IFREG | 0644, user, 0, 0, &a);
+		if (err) {
+			ck_err(err, -ENOSPC);
+			break;
+		}
+		pf_forget(POOL, a.ino, 1);
+		ck_assert_uint_lt(nr, 500000);
+	}
+	ck_assert_uint_gt(nr, 5000);
+	settle();
+	remount();
+	d = look(PF_ROOT_INO, "d");
+	ck_assert_uint_eq(attr_of(d).size_bytes, nr);
+	for (unsigned k = 0; k < nr; k++) {
+		snprintf(name + LEN - 10, 11, "%010u", k);
+		ck_ok(pf_unlink(POOL, d, name, LEN));
+	}
+	pf_forget(POOL, d, 1);
+	ck_ok(rmdir_name(PF_ROOT_INO, "d"));
+	settle();
+	ck_assert_uint_eq(free_blocks(), fresh);
+}
+END_TEST
+
 START_TEST(overwriting_works_on_a_full_pool)
 {
 	uint64_t f = make_file(PF_ROOT_INO, "f"), len = fill(f, 128 * KIB);
@@ -454,6 +490,8 @@ int main(void)
 		tcase_add_test(t, overwriting_works_on_a_full_pool);
 		tcase_add_test(t, preallocated_space_can_be_written);
 		tcase_add_test(t, a_failed_operation_changes_nothing);
+		if (copies[k].setup == setup_uneven_v6)
+			tcase_add_test(t, names_fill_a_pool);
 		suite_add_tcase(s, t);
 	}
 	t = tcase_create("two copies of nodes, much in memory");
