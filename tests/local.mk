@@ -15,8 +15,10 @@ unit_tests = \
 	tests/unit/test_check_tree \
 	tests/unit/test_creation \
 	tests/unit/test_complete \
+	tests/unit/test_discard \
 	tests/unit/test_geometry \
 	tests/unit/test_intent \
+	tests/unit/test_intent_nomem \
 	tests/unit/test_intent_sync \
 	tests/unit/test_io \
 	tests/unit/test_log \
@@ -176,6 +178,8 @@ AM_CPPFLAGS += -I$(top_srcdir)/tests $(CHECK_CFLAGS)
 tests_unit_test_stats_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/bench -I$(top_srcdir)/tools
 tests_unit_test_stats_LDADD = bench/libbench.a tools/libtools.a $(LDADD) $(UUID_LIBS)
 tests_unit_test_creation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock
+tests_unit_test_intent_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=realloc \
+	-Wl,--wrap=simworld_open
 tests_unit_test_log_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 tests_unit_test_posix_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock -Wl,--wrap=pf_inode_put
 tests_unit_test_posix_staged_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_inode_get
