@@ -65,10 +65,14 @@ libpoolfs_a_SOURCES = \
 	format/space/bits.c \
 	format/space/bits.h \
 	format/space/claim.c \
+	format/space/discard.c \
+	format/space/discard.h \
+	format/space/discard_int.h \
 	format/space/epoch.c \
 	format/space/group.c \
 	format/space/private.h \
 	format/space/reserve.c \
+	format/space/runs.h \
 	format/space/space.c \
 	format/space/space.h \
 	format/space/table.c \
@@ -145,6 +149,7 @@ libpoolfs_a_SOURCES = \
 	format/commit/worker.c \
 	format/pool/control.h \
 	format/pool/create.c \
+	format/pool/discard.c \
 	format/pool/open.c \
 	format/pool/pool.h \
 	format/pool/pool_int.h \

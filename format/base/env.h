@@ -48,6 +48,7 @@ enum pf_break {
 	PF_BREAK_FSYNC_FORGETS_FROZEN = 1 << 26, /* an fsync leaves out what the checkpoint under way has (pitfalls 1.10) */
 	PF_BREAK_LOG_FORGETS_DATA_ID = 1 << 27, /* a file record of another data id is redone on the data that is there */
 	PF_BREAK_REPLAY_UNCLAIMED = 1 << 28,   /* blocks that records name stay free in replay */
+	PF_BREAK_DISCARD_EARLY = 1 << 29,      /* blocks are discarded when they are freed, not when that is durable */
 };
 
 struct pf_env {

@@ -26,8 +26,8 @@ struct pf_commit {
 	struct pf_super next;
 	uint32_t changed_mask;
 	/* workers */
-	bool workers, stop;
-	pthread_t checkpointer, reaper;
+	bool workers, discards, stop;
+	pthread_t checkpointer, reaper, discarder;
 	unsigned interval_ms;
 };
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The two threads of a mounted pool: one makes checkpoints, one removes what no name leads to. */
+ * The threads of a mounted pool: one makes checkpoints, one removes what no name leads to, one tells the members what is free. */
 #include "commit/commit_int.h"
 #include "object/orphan.h"
 #include "object/stage.h"
+#include "space/discard.h"
 
 #include <time.h>
 
 #define REAP_POLL_MS 200
+#define DISCARD_POLL_MS 1000 /* what the last reader has let go of; after a checkpoint it looks at once */
 #define RETRY_MS 1000 /* after a step that failed for lack of room on a host filesystem */
 
 static struct timespec after_ms(unsigned ms)
@@ -95,6 +97,39 @@ static void *reaper(void *arg)
 	}
 }
 
+static void *discarder(void *arg)
+{
+	struct pf_pool *pool = arg;
+	struct pf_commit *c = pool->commit;
+	pthread_mutex_lock(&c->lock);
+	while (!c->stop) {
+		uint64_t durable = c->durable;
+		pthread_mutex_unlock(&c->lock);
+		bool more = pf_space_discard_step(pool->space);
+		struct timespec end = after_ms(DISCARD_POLL_MS);
+		pthread_mutex_lock(&c->lock);
+		while (!more && !c->stop && c->durable == durable &&
+		       pthread_cond_timedwait(&c->changed, &c->lock, &end) != ETIMEDOUT)
+			;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+/* A thread that cannot be had only means that freed space is not given back. */
+static void start_discarder(struct pf_pool *pool)
+{
+	struct pf_commit *c = pool->commit;
+	if (!pf_space_discards(pool->space))
+		return;
+	int err = -pthread_create(&c->discarder, NULL, discarder, pool);
+	c->discards = !err;
+	if (!err)
+		return;
+	pf_space_set_discard(pool->space, 0);
+	pf_log(pool->env, PF_LOG_WARNING, "no thread for discards: %s; freed space is not given back", pf_strerror(err));
+}
+
 int pf_commit_start_workers(struct pf_pool *pool, unsigned interval_ms)
 {
 	struct pf_commit *c = pool->commit;
@@ -114,6 +149,8 @@ int pf_commit_start_workers(struct pf_pool *pool, unsigned interval_ms)
 		pthread_mutex_unlock(&c->lock);
 		pthread_join(c->checkpointer, NULL);
 		c->workers = false;
+	} else {
+		start_discarder(pool);
 	}
 	return err;
 }
@@ -130,5 +167,7 @@ void pf_commit_stop_workers(struct pf_pool *pool)
 	/* the reaper first: it may be waiting for a checkpoint */
 	pthread_join(c->reaper, NULL);
 	pthread_join(c->checkpointer, NULL);
-	c->workers = false;
+	if (c->discards)
+		pthread_join(c->discarder, NULL);
+	c->workers = c->discards = false;
 }

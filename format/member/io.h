@@ -35,7 +35,7 @@ struct pf_io_ops {
 	int (*read)(struct pf_io *io, uint64_t off_bytes, void *buf, size_t len_bytes);
 	int (*write)(struct pf_io *io, uint64_t off_bytes, const void *buf, size_t len_bytes);
 	int (*flush)(struct pf_io *io);
-	/* Tells that the content is not needed; it is undefined afterwards. 0 also where the backend cannot do it. */
+	/* Tells that the content is not needed; it is undefined afterwards. -EOPNOTSUPP: the backend cannot do it. */
 	int (*discard)(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes);
 	/* Makes the host allocate the range, so that later writes cannot meet ENOSPC. Keeps the content. 0 also
 	 * where the backend cannot do it. */
@@ -52,6 +52,7 @@ struct pf_io {
 	enum pf_io_kind kind;
 	bool read_only;
 	bool direct;          /* O_DIRECT is in use */
+	bool sparse;          /* an image file: its host had allocated less than its size when it was opened */
 	int fd;               /* of io_file.c, usable by io_uring; -1: call the ops */
 	uint64_t host_dev;    /* st_dev of an image file's filesystem, else 0 */
 	atomic_uint_fast64_t nr_reads, nr_writes, nr_writes_durable, nr_flushes, bytes_read, bytes_written;

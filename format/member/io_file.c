@@ -176,20 +176,24 @@ static int punch_hole(struct io_file *f, uint64_t off_bytes, uint64_t len_bytes)
 static int file_discard(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
 {
 	struct io_file *f = to_file(io);
-	if (len_bytes == 0 || atomic_load(&f->no_discard))
+	if (len_bytes == 0)
 		return 0;
 	if (off_bytes > io->size_bytes || len_bytes > io->size_bytes - off_bytes)
 		return pf_io_file_error(io, "discard", off_bytes, len_bytes, -EINVAL);
+	if (atomic_load(&f->no_discard))
+		return -EOPNOTSUPP;
 	int err;
 	if (io->kind == PF_IO_BLOCK_DEVICE) {
 		uint64_t range[2] = { off_bytes, len_bytes };
-		err = ioctl(io->fd, BLKDISCARD, range) < 0 ? -errno : 0;
+		do
+			err = ioctl(io->fd, BLKDISCARD, range) < 0 ? -errno : 0;
+		while (err == -EINTR);
 	} else {
 		err = punch_hole(f, off_bytes, len_bytes);
 	}
 	if (unsupported(err)) {
 		atomic_store(&f->no_discard, true);
-		return 0;
+		return -EOPNOTSUPP;
 	}
 	return err ? pf_io_file_error(io, "discard", off_bytes, len_bytes, err) : 0;
 }
@@ -332,6 +336,7 @@ int pf_io_open(const char *path, int flags, unsigned wait_ms, const struct pf_en
 	f->io.kind = opened.kind;
 	f->io.size_bytes = opened.size_bytes;
 	f->io.host_dev = opened.host_dev;
+	f->io.sparse = opened.sparse;
 	f->io.direct = !(flags & PF_IO_OPEN_BUFFERED) && take_direct(opened.fd, opened.size_bytes);
 	if (f->io.kind == PF_IO_FILE && !f->io.direct && !f->io.read_only) {
 		uint64_t nr_words = (opened.size_bytes >> CHUNK_SHIFT) / CHUNKS_PER_WORD + 1;

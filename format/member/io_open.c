@@ -190,6 +190,7 @@ static int measure(const char *path, int flags, const struct stat *expected, str
 	if (out->kind == PF_IO_FILE) {
 		out->size_bytes = (uint64_t)st.st_size;
 		out->host_dev = st.st_dev;
+		out->sparse = (uint64_t)st.st_blocks * 512 < out->size_bytes;
 		return 0;
 	}
 	/* the kernel lets it be opened for writing, and only the writes fail */

@@ -23,6 +23,7 @@ struct pf_io_opened {
 	enum pf_io_kind kind;
 	uint64_t size_bytes;
 	uint64_t host_dev;
+	bool sparse;
 };
 
 /* @flags, @wait_ms, errors: as pf_io_open(). */

@@ -8,6 +8,7 @@
 #include "object/stage.h"
 #include "ondisk/ondisk_log.h"
 #include "pool/pool_int.h"
+#include "space/discard.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -221,6 +222,8 @@ int pf_pool_start(struct pf_set *set, const struct pf_pool_options *options, boo
 	pool->log_pending = needed && !recovery;
 	if (!err && recovery)
 		err = recover(pool, &scan, options->salvage_log, diag);
+	if (!err)
+		pf_pool_begin_discards(pool, options->discard);
 	pf_log_scan_free(&scan);
 	if (err) {
 		pf_pool_free(pool);
@@ -271,6 +274,8 @@ int pf_pool_close(struct pf_pool *pool)
 	int err = 0;
 	if (!pool->read_only)
 		err = atomic_load(&pool->failed) ? -EIO : make_clean(pool);
+	if (!pool->read_only && !err)
+		pf_pool_end_discards(pool);
 	pf_pool_free(pool);
 	return err;
 }
@@ -292,7 +297,9 @@ int pf_pool_step(struct pf_pool *pool, bool start_checkpoint)
 	if (pool->read_only)
 		return 0;
 	int did = pf_commit_step(pool, start_checkpoint);
-	return did ? did : pf_orphan_reap(pool);
+	if (!did)
+		did = pf_orphan_reap(pool);
+	return did ? did : pf_space_discard_step(pool->space);
 }
 
 /* Whoever asks is told no more than a number, and what is wrong may have been logged long ago, or be one error of many: so each

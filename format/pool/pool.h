@@ -17,9 +17,15 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "member/set.h"
+#include "space/discard.h"
 
 struct pf_pool;
 
+enum pf_discard_mode { /* which members are told of blocks that were freed */
+	PF_DISCARD_NONE,
+	PF_DISCARD_SPARSE, /* image files that were sparse when they were opened */
+	PF_DISCARD_ALL,
+};
 struct pf_pool_options {
 	bool read_only;
 	bool no_recovery;         /* fsck: neither finish interrupted work nor start the reaper, nor redo the log, which stays */
@@ -28,6 +34,7 @@ struct pf_pool_options {
 	unsigned wait_ms;         /* for the lock of a daemon that is just finishing */
 	uint64_t cache_bytes;     /* 0: PF_CACHE_DEFAULT */
 	unsigned commit_interval_ms; /* of the checkpoint worker; 0: PF_COMMIT_INTERVAL_DEFAULT */
+	enum pf_discard_mode discard; /* no effect before the feature RECLAIM */
 };
 #define PF_CACHE_DEFAULT (UINT64_C(256) << 20)
 #define PF_COMMIT_INTERVAL_DEFAULT 5000
@@ -66,15 +73,24 @@ int pf_pool_close(struct pf_pool *pool);
 /* Frees everything in memory and closes the members without writing: what a crash does. */
 void pf_pool_abandon(struct pf_pool *pool);
 
-/* Threads for checkpoints (each commit interval, or when asked) and for the reaper. Stopped by close. */
+/* Threads for checkpoints (each commit interval, or when asked), for the reaper and for discards. Stopped by close. */
 int pf_pool_start_workers(struct pf_pool *pool);
 
-/* Without workers: one small step of background work (of a checkpoint that is under way, else of the reaper). Returns 1 if
- * there was something to do, 0 if not, or an error. @start_checkpoint: begin one if none is under way. */
+/* Without workers: one small step of background work (of a checkpoint that is under way, else of the reaper, else a discard).
+ * Returns 1 if there was something to do, 0 if not, or an error. @start_checkpoint: begin one if none is under way. */
 int pf_pool_step(struct pf_pool *pool, bool start_checkpoint);
 
 /* Everything that the pool has is durable when it returns (poolfs sync). */
 int pf_pool_sync(struct pf_pool *pool);
+
+/* -- telling the members of all free space (poolfs trim) -------------------------------------------------------------- */
+/* @trim, zeroed but for what is wanted, for [start_bytes, start_bytes + len_bytes) of all members one behind the other. What was
+ * deleted before is free when it returns, and so is trimmed. Errors: -EROFS (also: the log has still to be redone), I/O. */
+int pf_pool_trim_begin(struct pf_pool *pool, uint64_t start_bytes, uint64_t len_bytes, struct pf_trim *trim);
+/* 1: go on; 0: that was all. Beside everything else that the pool does. -EROFS, -ENOMEM. */
+int pf_pool_trim_step(struct pf_pool *pool, struct pf_trim *trim);
+/* How far it is, as a place on all members one behind the other, and their size. */
+uint64_t pf_pool_trim_place(struct pf_pool *pool, const struct pf_trim *trim, uint64_t *total_bytes);
 
 /* -- describing ----------------------------------------------------------------------------------------------------- */
 const struct pf_super *pf_pool_super(const struct pf_pool *pool); /* as committed last; changes with each checkpoint */

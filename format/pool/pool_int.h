@@ -22,6 +22,11 @@ int pf_pool_assemble(struct pf_set *set, const struct pf_pool_options *options, 
 int pf_pool_start(struct pf_set *set, const struct pf_pool_options *options, bool rebuild_maps, struct pf_pool **out,
 		  struct pf_diag *diag);
 
+/* Which members are told of freed blocks from now on. */
+void pf_pool_begin_discards(struct pf_pool *pool, enum pf_discard_mode mode);
+/* What is freed and waits for its discard now, as far as there is time; nobody else uses the pool. */
+void pf_pool_end_discards(struct pf_pool *pool);
+
 /* Frees memory and closes the members. NULL is ignored. */
 void pf_pool_free(struct pf_pool *pool);
 

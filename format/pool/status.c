@@ -82,10 +82,10 @@ static void print_member(FILE *f, struct pf_pool *pool, const struct pf_super *s
 	fprintf(f, ",\"uuid\":\"");
 	print_uuid(f, row->uuid);
 	fprintf(f, "\",\"kind\":\"%s\",\"size_bytes\":%" PRIu64 ",\"data_bytes\":%" PRIu64 ",\"free_bytes\":%" PRIu64
-		   ",\"metadata\":%s,\"direct_io\":%s",
+		   ",\"metadata\":%s,\"direct_io\":%s,\"discard\":%s",
 		kinds[m->io->kind], row->size_blocks * PF_BLOCK_SIZE, (m->geo.data_end - m->geo.data_start) * PF_BLOCK_SIZE,
 		(free_blocks + pending) * PF_BLOCK_SIZE, row->flags & PF_MEMBER_META ? "true" : "false",
-		m->io->direct ? "true" : "false");
+		m->io->direct ? "true" : "false", pf_space_discards(pool->space) >> id & 1 ? "true" : "false");
 	fprintf(f, ",\"reads\":%" PRIu64 ",\"writes\":%" PRIu64 ",\"flushes\":%" PRIu64 ",\"bytes_read\":%" PRIu64
 		   ",\"bytes_written\":%" PRIu64 ",\"errors\":%" PRIu64 "}",
 		(uint64_t)atomic_load(&m->io->nr_reads), (uint64_t)atomic_load(&m->io->nr_writes),

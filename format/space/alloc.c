@@ -365,6 +365,8 @@ int pf_space_alloc(struct pf_space *space, const struct pf_alloc_req *req, struc
 	pthread_mutex_lock(&space->lock);
 	assert(!req->reserved || (req->use != PF_USE_NODE && space->reserved >= req->nr));
 	int err = alloc_anywhere(&s);
+	if (err == -ENOSPC && pf_discard_drop(space))
+		err = alloc_anywhere(&s);
 	if (err && s.load_err)
 		err = s.load_err == -ENOMEM ? -ENOMEM : -EIO;
 	else if (err && req->use == PF_USE_NODE && pf_group_retry_all(space))

@@ -16,6 +16,8 @@
 
 #include <time.h>
 
+enum { READER_WAIT_S = 1, DISCARD_WAIT_S = 5 };
+
 unsigned pf_space_reader_enter(struct pf_space *space, unsigned member)
 {
 	assert(member < space->nr);
@@ -58,8 +60,7 @@ void pf_epoch_durable(struct pf_space *space, struct pf_space_member *m)
 	pf_epoch_release(space, m);
 }
 
-/* Drops the lock now and then: a list may be long, and others want to allocate. The list is nobody else's any more. */
-static void release_list(struct pf_space *space, struct pf_space_member *m, struct pf_run_list *list)
+void pf_epoch_free_list(struct pf_space *space, struct pf_space_member *m, struct pf_run_list *list)
 {
 	/* with the rule broken they were released when they were freed, and may be in use again */
 	bool again = !pf_breaks(space->env, PF_BREAK_REUSE_BEFORE_DURABLE);
@@ -95,21 +96,32 @@ static bool any_waiting(const struct pf_space *space)
 {
 	for (unsigned i = 0; i < space->nr; i++) {
 		const struct pf_space_member *m = &space->members[i];
-		if (m->waiting[0].first || m->waiting[1].first || m->releasing_blocks)
+		if (m->waiting[0].first || m->waiting[1].first || m->releasing_blocks || pf_discard_blocks(&m->discard))
 			return true;
 	}
 	return false;
 }
 
+static bool any_flying(const struct pf_space *space)
+{
+	bool any = false;
+	for (unsigned i = 0; i < space->nr; i++)
+		any = any || space->members[i].discard.flying_blocks;
+	return any;
+}
+
 bool pf_space_await_release(struct pf_space *space, uint64_t released)
 {
-	struct timespec end;
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec++;
+	struct timespec start, end;
+	clock_gettime(CLOCK_MONOTONIC, &start);
 	pthread_mutex_lock(&space->lock);
-	while (space->released == released && any_waiting(space) &&
-	       pthread_cond_timedwait(&space->release, &space->lock, &end) == 0)
-		;
+	pf_discard_drop(space);
+	while (space->released == released && any_waiting(space)) {
+		end = start;
+		end.tv_sec += any_flying(space) ? DISCARD_WAIT_S : READER_WAIT_S;
+		if (pthread_cond_timedwait(&space->release, &space->lock, &end))
+			break;
+	}
 	bool come = space->released != released;
 	pthread_mutex_unlock(&space->lock);
 	return come;
@@ -129,5 +141,6 @@ void pf_epoch_release(struct pf_space *space, struct pf_space_member *m)
 		}
 		atomic_store(&m->epoch, e + 1);
 	}
-	release_list(space, m, &free_now);
+	if (!pf_discard_accept(space, m, &free_now))
+		pf_epoch_free_list(space, m, &free_now);
 }

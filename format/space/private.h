@@ -6,7 +6,7 @@
  *   group.c  groups, loading and eviction of maps  epoch.c    readers, release of freed runs
  *   table.c  bytes on disk                         write.c    the checkpoint's part
  *   alloc.c  choice of member, group and run       reserve.c  share and promises
- *   claim.c  runs that the log names
+ *   claim.c  runs that the log names               discard.c  what members are told of free space
  *
  * Invariants: those of space.h.
  *
@@ -23,7 +23,7 @@
 #define PF_SPACE_PRIVATE_H
 
 #include "space/bits.h"
-#include "space/space.h"
+#include "space/discard_int.h"
 
 #include <pthread.h>
 
@@ -60,16 +60,6 @@ struct pf_table {
 	bool written; /* by the checkpoint under way */
 };
 
-struct pf_run_chunk {
-	struct pf_run_chunk *next;
-	unsigned nr;
-	struct pf_run runs[255];
-};
-struct pf_run_list {
-	struct pf_run_chunk *first, *last;
-	size_t nr;
-	uint64_t blocks;
-};
 struct pf_txg_lists {
 	struct pf_run_list alloc, freed;
 };
@@ -107,6 +97,7 @@ struct pf_space_member {
 	_Atomic uint64_t epoch;
 	atomic_uint readers[2];
 	atomic_bool has_waiting;
+	struct pf_discard discard;
 
 	struct pf_new_map *new_maps;
 	size_t nr_new_maps;
@@ -186,15 +177,11 @@ uint64_t pf_space_avail(const struct pf_space *space, enum pf_space_use use);
 void pf_space_add_nodes(struct pf_space *space, unsigned member, uint64_t nr);
 void pf_space_sub_nodes(struct pf_space *space, unsigned member, uint64_t nr);
 
-/* -- txg.c -- */
-int pf_run_chunks_prepare(struct pf_space *space); /* for the first runs of all lists, and more; -ENOMEM */
-void pf_run_list_clear(struct pf_space *space, struct pf_run_list *list);
-void pf_run_list_move(struct pf_run_list *to, struct pf_run_list *from); /* O(1) */
-int pf_run_list_sorted(const struct pf_run_list *list, struct pf_run **out); /* a copy to be freed; -ENOMEM */
-
-/* -- epoch.c: with the lock held; the latter two drop it between many runs -- */
+/* -- epoch.c: with the lock held; all but the first drop it between many runs, as others want to allocate. A list to be freed
+ * is the caller's alone. -- */
 void pf_epoch_freeze(struct pf_space_member *m);
 void pf_epoch_durable(struct pf_space *space, struct pf_space_member *m);
 void pf_epoch_release(struct pf_space *space, struct pf_space_member *m);
+void pf_epoch_free_list(struct pf_space *space, struct pf_space_member *m, struct pf_run_list *list);
 
 #endif

@@ -129,6 +129,8 @@ int pf_space_reserve(struct pf_space *space, enum pf_space_use use, uint64_t nr)
 	int err = 0;
 	pthread_mutex_lock(&space->lock);
 	if (pf_space_avail(space, use) < nr)
+		pf_discard_drop(space);
+	if (pf_space_avail(space, use) < nr)
 		err = -ENOSPC;
 	else
 		space->reserved += nr;

@@ -130,6 +130,8 @@ void pf_space_close(struct pf_space *space)
 						&m->frozen.freed, &m->waiting[0], &m->waiting[1] };
 		for (size_t k = 0; k < sizeof(lists) / sizeof(lists[0]); k++)
 			pf_run_list_clear(NULL, lists[k]);
+		pf_run_list_clear(NULL, &m->discard.waiting);
+		free(m->discard.batch);
 		free(m->groups);
 		free(m->tables);
 		free(m->new_maps);
@@ -147,7 +149,7 @@ void pf_space_close(struct pf_space *space)
 static uint64_t pending(const struct pf_space_member *m)
 {
 	return m->open.freed.blocks + m->frozen.freed.blocks + m->waiting[0].blocks + m->waiting[1].blocks +
-	       m->releasing_blocks;
+	       m->releasing_blocks + pf_discard_blocks(&m->discard);
 }
 
 void pf_space_stats(struct pf_space *space, struct pf_space_stats *out)

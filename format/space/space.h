@@ -107,8 +107,9 @@ unsigned pf_space_reader_enter(struct pf_space *space, unsigned member); /* retu
 void pf_space_reader_exit(struct pf_space *space, unsigned member, unsigned ticket);
 /* Counts the times that freed blocks have become free, to be asked before something that may want them. */
 uint64_t pf_space_released(struct pf_space *space);
-/* After -ENOSPC: waits for the next time, if blocks are there that only readers hold, and not longer than a second: they
- * hold them for the length of an I/O. True when it has come since @released was asked. The caller is no reader. */
+/* After -ENOSPC: waits for the next time, if blocks are there that only readers hold, and not longer than a second (5 s where they
+ * are under a discard): they hold them for the length of an I/O. What waits for a discard is freed. True when it has come since
+ * @released was asked. The caller is no reader. */
 bool pf_space_await_release(struct pf_space *space, uint64_t released);
 
 /* -- numbers ------------------------------------------------------------------------------------------------------- */

@@ -158,6 +158,8 @@ void pf_space_free(struct pf_space *space, struct pf_run run, enum pf_space_use 
 		space->dropped_blocks += run.nr; /* a leak, which fsck finds */
 out:
 	pthread_mutex_unlock(&space->lock);
+	if (m && pf_breaks(space->env, PF_BREAK_DISCARD_EARLY))
+		pf_discard_early(m, run);
 }
 
 void pf_space_freeze(struct pf_space *space)
