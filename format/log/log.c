@@ -187,7 +187,9 @@ void pf_log_close_block(struct pf_log *log)
 static bool reserve(struct pf_log *log, uint64_t len)
 {
 	uint64_t last = log->open + (log->used + len - 1) / PF_LOG_PAYLOAD_BYTES;
-	uint64_t oldest = log->start < log->mem_first && !pf_breaks(log->set->env, PF_BREAK_LOG_OVERRUN) ? log->start : log->mem_first;
+	uint64_t oldest = log->start < log->mem_first && !pf_breaks(log->set->env, PF_BREAK_LOG_OVERRUN)
+				  ? log->start
+				  : log->mem_first;
 	if (last >= oldest + log->ring_blocks)
 		return false;
 	for (uint64_t lsn = chunk_floor(log->open); lsn <= last; lsn += PF_LOG_CHUNK_BLOCKS) {

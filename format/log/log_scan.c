@@ -156,9 +156,14 @@ static int judge(struct scanner *s, uint64_t lsn, unsigned i)
 		s->unread_end = unread;
 		return 0;
 	}
+	int err = take(s, good, lsn);
+	if (err) {
+		s->ended = true;
+		return err;
+	}
 	s->scan->end = lsn + 1;
 	s->scan->nr_one_copy += nr_good < s->nr_log;
-	return take(s, good, lsn);
+	return 0;
 }
 
 static int not_there(const struct scanner *s)
@@ -178,35 +183,39 @@ static int not_there(const struct scanner *s)
 	return damaged(s, what);
 }
 
+/* Reads on behind damage: later blocks say what of the records before it was promised. */
 static int read_blocks(struct scanner *s)
 {
 	uint64_t start = s->super->log_start, stop = start + s->ring_blocks;
+	bool heard = false;
+	int err = 0;
 	for (uint64_t lsn = start; lsn < stop;) {
 		uint64_t nr = s->ring_blocks - lsn % s->ring_blocks;
 		nr = nr < stop - lsn ? nr : stop - lsn;
 		nr = nr < WINDOW_BLOCKS ? nr : WINDOW_BLOCKS;
 		read_window(s, lsn, (unsigned)nr);
-		for (unsigned i = 0; i < nr; i++) {
-			int err = judge(s, lsn + i, i);
-			if (err)
-				return err;
+		for (unsigned i = 0; i < nr && err != -ENOMEM; i++) {
+			int block_err = judge(s, lsn + i, i);
+			err = block_err ? block_err : err;
 		}
+		if (err == -ENOMEM)
+			return err;
 		lsn += nr;
 	}
-	bool heard = false;
 	for (unsigned c = 0; c < s->nr_copies; c++)
 		heard = heard || s->copies[c].heard;
 	if (!heard)
 		return pf_diag_set(s->diag, -EIO, "the intent log could not be read from any member that has it");
-	if (s->durable > s->scan->end)
-		return not_there(s);
-	if (s->unread_end)
+	if (!err && s->durable > s->scan->end)
+		err = not_there(s);
+	if (!err && s->unread_end)
 		pf_log(s->set->env, PF_LOG_WARNING,
 		       "the intent log is taken to end before block %llu, which could not be read from every member; "
 		       "nothing that could be read says that it was promised",
 		       (unsigned long long)s->scan->end);
-	s->scan->proven = s->durable > start ? s->durable : start;
-	return 0;
+	if (s->durable > start)
+		s->scan->proven = s->durable < s->scan->end ? s->durable : s->scan->end;
+	return err;
 }
 
 /* -- records -------------------------------------------------------------------------------------------------------- */

@@ -34,6 +34,16 @@ START_TEST(every_size)
 }
 END_TEST
 
+/* What the last block does not use is zero, whatever its memory was used for before. */
+static void check_padding(struct rig *rig)
+{
+	static uint8_t block[BLOCK], zeros[BLOCK];
+	simdisk_peek(simworld_disk(rig->world, 0), place(rig, 0, rig_stats(rig).open - 1), block, BLOCK);
+	size_t end = sizeof(struct pf_disk_log_head) + pf_get16(((struct pf_disk_log_head *)block)->used);
+	ck_assert_uint_le(end, BLOCK);
+	ck_assert(memcmp(block + end, zeros, BLOCK - end) == 0);
+}
+
 /* Hundreds of times round a small ring, at every offset; scanned at every step. */
 START_TEST(wraps)
 {
@@ -46,6 +56,7 @@ START_TEST(wraps)
 			must_append(&rig, (uint32_t)(32 + 8 * (next_random(&seed) % (step % 7 == 0 ? 3000 : 100))));
 		} while (next_random(&seed) % 4 && !pf_log_wants_checkpoint(rig.log));
 		ck_assert_int_eq(pf_log_commit(rig.log), 0);
+		check_padding(&rig);
 		must_scan(&rig, rig.super.log_start, first, (unsigned)(rig.next - first), (unsigned)(before - first));
 		if (pf_log_wants_checkpoint(rig.log)) {
 			rig_checkpoint(&rig);
@@ -173,6 +184,114 @@ START_TEST(data_members)
 }
 END_TEST
 
+/* -- data that the commit writes ------------------------------------------------------------------------------------ */
+static uint8_t data_block[BLOCK] __attribute__((aligned(BLOCK)));
+
+/* The next record, and @nr writes of a block to member @id that go with it. */
+static bool append_with(struct rig *rig, struct pf_log_writes *writes, struct pf_aio_req *reqs, unsigned nr,
+			unsigned id)
+{
+	uint8_t bytes[64];
+	record_fill(bytes, sizeof(bytes), rig->next++, no_extra);
+	struct pf_log_part part = { bytes, sizeof(bytes) };
+	for (unsigned i = 0; i < nr; i++) {
+		pf_set_req(rig->set, &reqs[i], PF_AIO_WRITE, pf_addr_make(id, 2000 + i), data_block, 1);
+		reqs[i].result = 1;
+	}
+	*writes = (struct pf_log_writes){ .reqs = reqs, .nr = nr, .done = true };
+	return pf_log_append_with(rig->log, &part, 1, UINT32_C(1) << id, writes);
+}
+
+START_TEST(data_with_the_log)
+{
+	static const uint32_t rings[] = { 256, 0, 0 };
+	static struct pf_aio_req many[300], two[2];
+	struct pf_log_writes first, second;
+	struct rig rig;
+	rig_new(&rig, 3, rings, 0);
+	ck_assert(append_with(&rig, &first, many, 300, 1));
+	ck_assert(append_with(&rig, &second, two, 2, 2));
+	ck_assert(!first.done && !second.done);
+	ck_assert_uint_eq(writes(&rig, 1), 0);
+	ck_assert_int_eq(pf_log_commit(rig.log), 0);
+	ck_assert(first.done && second.done);
+	for (unsigned i = 0; i < 300; i++)
+		ck_assert_int_eq(many[i].result, 0);
+	ck_assert_uint_eq(writes(&rig, 0), 1);
+	ck_assert_uint_eq(writes(&rig, 1), 300);
+	ck_assert_uint_eq(writes(&rig, 2), 2);
+	for (unsigned id = 0; id < 3; id++)
+		ck_assert_uint_eq(flushes(&rig, id), 1);
+	/* once */
+	must_append(&rig, 64);
+	ck_assert_int_eq(pf_log_commit(rig.log), 0);
+	ck_assert_uint_eq(writes(&rig, 1), 300);
+	ck_assert_uint_eq(flushes(&rig, 1), 1);
+	rig_free(&rig);
+}
+END_TEST
+
+START_TEST(data_that_fails)
+{
+	static const uint32_t rings[] = { 256, 0 };
+	struct pf_aio_req reqs[3][2];
+	struct pf_log_writes w[3];
+	struct rig rig;
+	rig_new(&rig, 2, rings, 0);
+	struct sim_fault fault = {
+		.disk = simworld_disk(rig.world, 1), .ops = SIM_WRITE, .count = 1, .skip = 3, .err = -ENOSPC
+	};
+	simworld_add_fault(rig.world, &fault);
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert(append_with(&rig, &w[i], reqs[i], 2, 1));
+	ck_assert_int_eq(pf_log_commit(rig.log), -EAGAIN);
+	/* each hears of its own */
+	for (unsigned i = 0; i < 3; i++) {
+		pf_log_take_back(rig.log, &w[i]);
+		ck_assert(w[i].done);
+		ck_assert_int_eq(reqs[i][0].result, 0);
+		ck_assert_int_eq(reqs[i][1].result, i == 1 ? -ENOSPC : 0);
+	}
+	ck_assert_uint_eq(flushes(&rig, 1), 0);
+	/* with a gap the record is lost, and the writes are the caller's again */
+	ck_assert(!append_with(&rig, &w[0], reqs[0], 2, 1));
+	pf_log_take_back(rig.log, &w[0]);
+	ck_assert(!w[0].done);
+	rig_checkpoint(&rig);
+	ck_assert(append_with(&rig, &w[0], reqs[0], 2, 1));
+	ck_assert_int_eq(pf_log_commit(rig.log), 0);
+	ck_assert(w[0].done);
+	rig_free(&rig);
+}
+END_TEST
+
+/* Taken back from every place in the row: the others are written, these are not. */
+START_TEST(data_taken_back)
+{
+	static const uint32_t rings[] = { 256, 0 };
+	struct pf_aio_req reqs[5][1];
+	struct pf_log_writes w[5];
+	struct rig rig;
+	for (unsigned mask = 0; mask < 32; mask++) {
+		rig_new(&rig, 2, rings, 0);
+		for (unsigned i = 0; i < 4; i++)
+			ck_assert(append_with(&rig, &w[i], reqs[i], 1, 1));
+		for (unsigned i = 0; i < 4; i++) {
+			if (mask >> i & 1)
+				pf_log_take_back(rig.log, &w[i]);
+		}
+		ck_assert(append_with(&rig, &w[4], reqs[4], 1, 1));
+		if (mask >> 4 & 1)
+			pf_log_take_back(rig.log, &w[4]);
+		ck_assert_int_eq(pf_log_commit(rig.log), 0);
+		for (unsigned i = 0; i < 5; i++)
+			ck_assert_uint_eq(w[i].done, !(mask >> i & 1));
+		ck_assert_uint_eq(writes(&rig, 1), 5 - (unsigned)__builtin_popcount(mask));
+		rig_free(&rig);
+	}
+}
+END_TEST
+
 START_TEST(write_behind)
 {
 	static const uint32_t rings[] = { 1024 };
@@ -246,6 +365,8 @@ START_TEST(gap)
 	struct pf_diag diag;
 	ck_assert_int_eq(rig_scan(&rig, 10, &scan, &diag), -PF_ELOG_DAMAGED);
 	ck_assert(strstr(diag.text, "block 11 ") != NULL);
+	check_scan(&scan, 0, 2, 2);
+	pf_log_scan_free(&scan);
 	rig_free(&rig);
 }
 END_TEST
@@ -473,6 +594,9 @@ int main(void)
 	tcase_add_test(tc, no_log);
 	tcase_add_test(tc, one_flush_each);
 	tcase_add_test(tc, data_members);
+	tcase_add_test(tc, data_with_the_log);
+	tcase_add_test(tc, data_that_fails);
+	tcase_add_test(tc, data_taken_back);
 	tcase_add_test(tc, write_behind);
 	tcase_add_test(tc, gap);
 	tcase_add_test(tc, gap_then_crash);

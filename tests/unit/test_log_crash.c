@@ -7,6 +7,7 @@
 #define DISKS_MAX   5
 #define ACKS_MAX    400
 #define PENDING_MAX 256
+#define FLYING_MAX  6
 #define DATA_BLOCK  1500 /* behind the log ring of a disk of 16 MiB; a data block for each record */
 
 struct point { /* from event 'at' on */
@@ -14,8 +15,16 @@ struct point { /* from event 'at' on */
 	uint64_t lsn, number;
 };
 
+struct flying { /* data that goes out with the next commit */
+	struct pf_log_writes writes;
+	struct pf_aio_req req;
+	uint8_t data[BLOCK] __attribute__((aligned(BLOCK)));
+};
+
 struct run {
 	struct rig rig;
+	struct flying flying[FLYING_MAX];
+	unsigned nr_flying;
 	unsigned nr_log, nr_disks;
 	uint64_t epoch, seed;
 	/* acks: records below 'number' were promised; starts: superblocks, each saying that the log begins at 'lsn' with 'number' */
@@ -56,7 +65,37 @@ static void fill_data(uint64_t epoch, uint64_t number)
 	}
 }
 
-/* Half of the records name a block of data, that is written before. */
+/* A record with data that goes out with the commit. */
+static void append_with_data(struct run *run, uint32_t len, const uint64_t *extra)
+{
+	struct flying *f = &run->flying[run->nr_flying++];
+	uint8_t *bytes = malloc(len);
+	memcpy(f->data, data, BLOCK);
+	pf_set_req(run->rig.set, &f->req, PF_AIO_WRITE, extra[1], f->data, 1);
+	f->writes = (struct pf_log_writes){ .reqs = &f->req, .nr = 1 };
+	record_fill(bytes, len, run->rig.next++, extra);
+	struct pf_log_part part = { bytes, len };
+	pf_log_append_with(run->rig.log, &part, 1, UINT32_C(1) << pf_addr_member(extra[1]), &f->writes);
+	free(bytes);
+}
+
+static void step_commit(struct run *run)
+{
+	int err = pf_log_commit(run->rig.log);
+	ck_assert(err == 0 || err == -EAGAIN);
+	for (; run->nr_flying > 0; run->nr_flying--) {
+		struct flying *f = &run->flying[run->nr_flying - 1];
+		if (err)
+			pf_log_take_back(run->rig.log, &f->writes);
+		ck_assert(err || f->writes.done);
+		if (!f->writes.done)
+			pf_aio_run(run->rig.set->aio, &f->req, 1);
+	}
+	if (!err)
+		add_point(run->acks, &run->nr_acks, (struct point){ now(run), 0, run->rig.next });
+}
+
+/* Half of the records name a block of data, that is written before or by the commit. */
 static void step_append(struct run *run)
 {
 	uint64_t extra[2] = { run->epoch, 0 };
@@ -66,6 +105,12 @@ static void step_append(struct run *run)
 		unsigned id = (unsigned)dice(run, run->nr_disks);
 		extra[1] = pf_addr_make(id, DATA_BLOCK + run->rig.next % 1000);
 		fill_data(run->epoch, run->rig.next);
+		if (dice(run, 2)) {
+			append_with_data(run, len, extra);
+			if (run->nr_flying == FLYING_MAX)
+				step_commit(run);
+			return;
+		}
 		if (pf_set_write(run->rig.set, extra[1], data, 1) != 0)
 			return; /* an injected fault: the caller would have put it elsewhere */
 		members = UINT32_C(1) << id;
@@ -73,18 +118,13 @@ static void step_append(struct run *run)
 	rig_append(&run->rig, len, members, extra);
 }
 
-static void step_commit(struct run *run)
-{
-	int err = pf_log_commit(run->rig.log);
-	ck_assert(err == 0 || err == -EAGAIN);
-	if (!err)
-		add_point(run->acks, &run->nr_acks, (struct point){ now(run), 0, run->rig.next });
-}
-
 /* A checkpoint in three steps: it freezes, its superblock is durable, the log hears of it. */
 static void step_checkpoint(struct run *run)
 {
 	if (!run->freezing) {
+		if (run->nr_flying >
+		    0) /* the caller of the log sees to it that no freeze comes between a record and its data */
+			step_commit(run);
 		run->frozen.lsn = pf_log_freeze(run->rig.log);
 		run->frozen.number = run->rig.next;
 		run->freezing = true;

@@ -6,7 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NR_THREADS 8
+#define NR_THREADS  8
+#define LONG_RECORD (20 * PAYLOAD)
 
 static const uint32_t rings[] = { 256, 200, 0 };
 static struct rig rig;
@@ -143,6 +144,94 @@ START_TEST(release_while_waiting)
 	pthread_join(threads[0], NULL);
 	ck_assert_int_eq(results[0], 0);
 	ck_assert_int_eq(pf_log_commit(rig.log), 0);
+	rig_free(&rig);
+}
+END_TEST
+
+/* What is being written keeps its memory although a checkpoint has made it unnecessary, while others append as much as they can. */
+static void *append_long_and_commit(void *arg)
+{
+	rig_append(&rig, LONG_RECORD, 0, no_extra);
+	*(int *)arg = pf_log_commit(rig.log);
+	return NULL;
+}
+
+START_TEST(release_while_writing)
+{
+	static uint8_t a[BLOCK], b[BLOCK];
+	pthread_t thread;
+	int result;
+	rig_new(&rig, 2, rings, 0);
+	struct simdisk *disk = simworld_disk(rig.world, 1);
+	simdisk_set_hang(disk, SIM_WRITE);
+	pthread_create(&thread, NULL, append_long_and_commit, &result);
+	while (simdisk_nr_hung(disk) == 0)
+		nap(100);
+	rig_checkpoint(&rig);
+	while (rig_append(&rig, 4032, 0, no_extra))
+		;
+	simdisk_set_hang(disk, 0);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(result, 0);
+	for (uint64_t lsn = 0; lsn < LONG_RECORD / PAYLOAD; lsn++) {
+		simdisk_peek(simworld_disk(rig.world, 0), place(&rig, 0, lsn), a, BLOCK);
+		simdisk_peek(disk, place(&rig, 1, lsn), b, BLOCK);
+		ck_assert(pf_get64(((struct pf_disk_log_head *)a)->lsn) == lsn && memcmp(a, b, BLOCK) == 0);
+	}
+	rig_free(&rig);
+}
+END_TEST
+
+/* Who comes back from a commit because of a gap waits for the round that has his writes. */
+struct taker {
+	struct pf_aio_req req;
+	struct pf_log_writes writes;
+	int result;
+	atomic_bool back;
+};
+
+static void *commit_and_take_back(void *arg)
+{
+	struct taker *t = arg;
+	t->result = pf_log_commit(rig.log);
+	pf_log_take_back(rig.log, &t->writes);
+	atomic_store(&t->back, true);
+	return NULL;
+}
+
+START_TEST(take_back_while_writing)
+{
+	static uint8_t data[BLOCK] __attribute__((aligned(BLOCK)));
+	pthread_t threads[2];
+	static struct taker takers[2];
+	memset(takers, 0, sizeof(takers));
+	rig_new(&rig, 3, rings, 0);
+	struct simdisk *disk = simworld_disk(rig.world, 2);
+	simdisk_set_hang(disk, SIM_WRITE);
+	for (unsigned i = 0; i < 2; i++) {
+		uint8_t bytes[64];
+		record_fill(bytes, sizeof(bytes), 0, no_extra);
+		struct pf_log_part part = { bytes, sizeof(bytes) };
+		pf_set_req(rig.set, &takers[i].req, PF_AIO_WRITE, pf_addr_make(2, 2000 + i), data, 1);
+		takers[i].writes = (struct pf_log_writes){ .reqs = &takers[i].req, .nr = 1 };
+		ck_assert(pf_log_append_with(rig.log, &part, 1, 1 << 2, &takers[i].writes));
+	}
+	pthread_create(&threads[0], NULL, commit_and_take_back, &takers[0]);
+	while (simdisk_nr_hung(disk) == 0)
+		nap(100);
+	pthread_create(&threads[1], NULL, commit_and_take_back, &takers[1]);
+	nap(10000);
+	pf_log_lose(rig.log);
+	nap(10000);
+	ck_assert(!atomic_load(&takers[0].back) && !atomic_load(&takers[1].back));
+	simdisk_set_hang(disk, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		pthread_join(threads[i], NULL);
+		ck_assert(takers[i].writes.done);
+		ck_assert_int_eq(takers[i].req.result, 0);
+	}
+	ck_assert_int_eq(takers[0].result, 0);
+	ck_assert_int_eq(takers[1].result, -EAGAIN);
 	rig_free(&rig);
 }
 END_TEST
@@ -292,6 +381,8 @@ int main(void)
 	tcase_add_test(tc, followers_share_failures);
 	tcase_add_test(tc, gap_while_waiting);
 	tcase_add_test(tc, release_while_waiting);
+	tcase_add_test(tc, release_while_writing);
+	tcase_add_test(tc, take_back_while_writing);
 	tcase_add_test(tc, everything_in_the_log);
 	tcase_add_test(tc, with_checkpoints_and_gaps);
 	suite_add_tcase(s, tc);
