@@ -54,7 +54,6 @@ expect_out 'filled in'
 cp --sparse=always old/*.img .
 accepts "$POOLFS" upgrade --to 6 a.img b.img
 expect_out 'upgraded from format version 1 to 6'
-expect_silent
 accepts "$POOLFS" dump --tree a.img b.img
 expect_out '^leaf 0:[0-9]* 1:[0-9]* level 0'
 accepts "$FSCK" -n --json a.img
