@@ -27,7 +27,9 @@ static int init_member(struct pf_space *space, unsigned id)
 		m->meta = m->meta || space->meta_members[i] == id;
 	if (m->meta)
 		m->share_blocks = row->share_blocks;
-	m->cursor[0] = m->cursor[1] = m->geo.data_start;
+	/* the place of the share was allocated on the host of an image: nodes find it first, data when it has been round */
+	m->cursor[0] = m->geo.data_start + m->share_blocks;
+	m->cursor[1] = m->geo.data_start;
 	atomic_init(&m->epoch, 1);
 	return m->groups && m->tables ? 0 : -ENOMEM;
 }

@@ -156,8 +156,10 @@ static int run_one(const struct run *r)
 	struct state t = { .rng.state = rng_mix(r->seed), .version = r->pool.version };
 	struct ops o = { 0 };
 	char why[4000] = "";
+	struct simpool_config config = r->pool;
 	alarm(120);
-	t.s = simpool_new(&r->pool, why, sizeof(why));
+	config.discard = rng_mix(config.seed) >> 8 & 1;
+	t.s = simpool_new(&config, why, sizeof(why));
 	int err = t.s ? run_ops(&t, r, &o, why, sizeof(why)) : -1;
 	if (t.s && o.model) {
 		if (r->trace || getenv("POOLFS_TEST_VERBOSE"))

@@ -80,10 +80,11 @@ static void pending_add(struct sim_pending *pending, size_t event)
 	pending->events[pending->nr++] = event;
 }
 
-static void apply(struct sim_image *image, const struct sim_event *event, uint64_t from, uint64_t to)
+static void apply(const struct simworld *world, struct sim_image *image, const struct sim_event *event, uint64_t from,
+		  uint64_t to)
 {
 	if (event->op == SIM_DISCARD)
-		sim_image_zero(image, event->off_bytes + from, to - from);
+		sim_discard_range(world, image, event->off_bytes + from, to - from);
 	else
 		sim_image_write(image, event->off_bytes + from, (const char *)event->data + from, to - from);
 }
@@ -101,7 +102,7 @@ static void cursor_roll(struct simworld *world, size_t cut)
 		} else if (!event->ineffective) {
 			for (size_t i = 0; i < disk->pending.nr; i++) {
 				const struct sim_event *durable = &world->log[disk->pending.events[i]];
-				apply(disk->durable, durable, 0, durable->len_bytes);
+				apply(world, disk->durable, durable, 0, durable->len_bytes);
 			}
 			disk->pending.nr = 0;
 		}
@@ -155,7 +156,8 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-static void apply_fate(struct sim_image *image, const struct sim_event *event, const struct sim_fate *fate)
+static void apply_fate(const struct simworld *world, struct sim_image *image, const struct sim_event *event,
+		       const struct sim_fate *fate)
 {
 	uint64_t len = event->len_bytes;
 	uint64_t at = fate->arg - fate->arg % SIM_SECTOR_BYTES;
@@ -166,18 +168,18 @@ static void apply_fate(struct sim_image *image, const struct sim_event *event, c
 	case SIM_LOST:
 		break;
 	case SIM_KEPT:
-		apply(image, event, 0, len);
+		apply(world, image, event, 0, len);
 		break;
 	case SIM_TORN_HEAD:
-		apply(image, event, 0, at);
+		apply(world, image, event, 0, at);
 		break;
 	case SIM_TORN_TAIL:
-		apply(image, event, at, len);
+		apply(world, image, event, at, len);
 		break;
 	case SIM_TORN_ANY:
 		for (uint64_t s = 0; s < len; s += SIM_SECTOR_BYTES) {
 			if (next_random(&seed) >> 63)
-				apply(image, event, s, s + SIM_SECTOR_BYTES);
+				apply(world, image, event, s, s + SIM_SECTOR_BYTES);
 		}
 		break;
 	}
@@ -200,6 +202,7 @@ struct simworld *simworld_crash(struct simworld *world, size_t cut, const struct
 {
 	struct simworld *crashed = simworld_new();
 	pthread_mutex_lock(&world->lock);
+	crashed->garbage = world->garbage;
 	cursor_roll(world, cut);
 	for (unsigned i = 0; i < world->nr_disks; i++) {
 		const struct simdisk *from = world->disks[i];
@@ -217,7 +220,7 @@ struct simworld *simworld_crash(struct simworld *world, size_t cut, const struct
 		qsort(ranked, nr, sizeof(*ranked), by_rank);
 	for (size_t i = 0; fates && i < nr; i++) {
 		const struct sim_event *event = &world->log[ranked[i].event];
-		apply_fate(crashed->disks[event->disk]->now, event, ranked[i].fate);
+		apply_fate(world, crashed->disks[event->disk]->now, event, ranked[i].fate);
 	}
 	free(ranked);
 	free(pending);

@@ -81,6 +81,7 @@ struct simworld *simworld_copy(struct simworld *world)
 {
 	struct simworld *copy = simworld_new();
 	pthread_mutex_lock(&world->lock);
+	copy->garbage = world->garbage;
 	for (unsigned i = 0; i < world->nr_disks; i++) {
 		const struct simdisk *from = world->disks[i];
 		struct simdisk *to = simdisk_new(copy, from->name, 0);
@@ -428,6 +429,20 @@ static int sim_flush(struct pf_io *io)
 	return leave(handle->disk, handle->flush_err);
 }
 
+void simworld_discard_to_garbage(struct simworld *world)
+{
+	world->garbage = true;
+}
+
+void sim_discard_range(const struct simworld *world, struct sim_image *image, uint64_t off_bytes, uint64_t len_bytes)
+{
+	static const char sector[SIM_SECTOR_BYTES] = "this has been discarded: nobody may need it any more";
+	if (!world->garbage)
+		sim_image_zero(image, off_bytes, len_bytes);
+	for (uint64_t at = 0; world->garbage && at < len_bytes; at += sizeof(sector))
+		sim_image_write(image, off_bytes + at, sector, sizeof(sector));
+}
+
 static int sim_discard(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
 {
 	struct simdisk *disk = disk_of(io);
@@ -438,7 +453,7 @@ static int sim_discard(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
 	if (!err && fault && fault->kind == SIM_FAIL)
 		err = fault_err(fault);
 	if (!err && !fault && len_bytes > 0) {
-		sim_image_zero(disk->now, off_bytes, len_bytes);
+		sim_discard_range(disk->world, disk->now, off_bytes, len_bytes);
 		struct sim_event event = { SIM_DISCARD, disk->index, off_bytes, len_bytes, NULL, false };
 		sim_log_add(disk->world, &event);
 	}
@@ -478,7 +493,7 @@ struct pf_io *simdisk_open(struct simdisk *disk, bool read_only)
 	handle->io.size_bytes = simdisk_size(disk);
 	handle->io.kind = disk->kind;
 	handle->io.read_only = read_only;
-	handle->io.direct = true;
+	handle->io.direct = handle->io.sparse = true;
 	handle->io.fd = -1;
 	return &handle->io;
 }

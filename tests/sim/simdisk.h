@@ -40,6 +40,9 @@ struct pf_io *simdisk_open(struct simdisk *disk, bool read_only);
 /* Handles of all disks, in the order of the world: ios[i] for disk i. */
 void simworld_open(struct simworld *world, bool read_only, struct pf_io **ios);
 
+/* What a discard leaves, now and in crash states: garbage rather than zeros, which might be taken for something. */
+void simworld_discard_to_garbage(struct simworld *world);
+
 /* -- behind the back of the pool: neither recorded nor failing; crash states do not contain it ---------------------- */
 void simdisk_peek(struct simdisk *disk, uint64_t off_bytes, void *buf, size_t len_bytes);
 void simdisk_poke(struct simdisk *disk, uint64_t off_bytes, const void *buf, size_t len_bytes);

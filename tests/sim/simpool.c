@@ -30,6 +30,8 @@ struct simpool *simpool_adopt(const struct simpool_config *config, struct simwor
 struct simpool *simpool_bare(const struct simpool_config *config)
 {
 	struct simworld *world = simworld_new();
+	if (config->discard && rng_mix(config->seed) % 2)
+		simworld_discard_to_garbage(world);
 	unsigned nr = config->nr_members ? config->nr_members : 1;
 	for (unsigned k = 0; k < nr; k++) {
 		char name[24];
@@ -84,6 +86,7 @@ int simpool_open(struct simpool *s, bool read_only, char *why, size_t cap)
 		.read_only = read_only,
 		.commit_interval_ms = s->config.commit_interval_ms,
 		.cache_bytes = s->config.cache_bytes ? s->config.cache_bytes : UINT64_C(16) << 20,
+		.discard = s->config.discard ? PF_DISCARD_ALL : PF_DISCARD_NONE,
 	};
 	unsigned nr = open_disks(s, read_only, false, ios);
 	s->env.env.break_rules = s->config.break_rules;

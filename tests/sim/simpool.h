@@ -28,6 +28,7 @@ struct simpool_config {
 	uint64_t seed;
 	uint32_t break_rules;        /* enum pf_break, of everything after mkfs */
 	uint64_t cache_bytes;        /* 0: 16 MiB */
+	bool discard;                /* freed blocks are discarded; the seed says what that leaves */
 	unsigned commit_interval_ms; /* of the workers, when a test starts them */
 	bool verbose;
 };

@@ -45,6 +45,7 @@ struct simworld {
 	struct armed_fault faults[SIM_MAX_FAULTS];
 	unsigned nr_faults;
 
+	bool garbage; /* is what a discard leaves */
 	bool recording;
 	struct sim_event *log;
 	size_t nr_events, cap_events;
@@ -53,6 +54,8 @@ struct simworld {
 
 void *sim_must(void *p); /* aborts on NULL */
 void sim_log_clear(struct simworld *world);
+/* What a discard does to part of an image. */
+void sim_discard_range(const struct simworld *world, struct sim_image *image, uint64_t off_bytes, uint64_t len_bytes);
 /* Appends to the log if the world records; copies @data. Lock held. */
 void sim_log_add(struct simworld *world, const struct sim_event *event);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static uint64_t nr_states, nr_bad, nr_runs;
+static uint64_t nr_states, nr_bad, nr_runs, nr_discards;
 static struct oracle_stats total;
 static struct explorer sums; /* counters only */
 
@@ -34,6 +34,8 @@ static void explore(const struct workload_config *config, uint64_t states)
 		sums.nr_cut_epoch += e.nr_cut_epoch;
 		sums.nr_cut_redoing += e.nr_cut_redoing;
 		sums.nr_one_copy += e.nr_one_copy;
+		for (unsigned d = 0; d < simworld_nr_disks(e.w.s->world); d++)
+			nr_discards += simdisk_count(simworld_disk(e.w.s->world, d), SIM_DISCARD);
 		nr_states += e.nr_states;
 		nr_bad += e.nr_bad;
 	}
@@ -127,7 +129,8 @@ static void compare_runs(uint64_t seed)
 
 static void report(void)
 {
-	printf("%ju states of %ju runs: %ju bad\n", (uintmax_t)nr_states, (uintmax_t)nr_runs, (uintmax_t)nr_bad);
+	printf("%ju states of %ju runs: %ju bad; %ju discards\n", (uintmax_t)nr_states, (uintmax_t)nr_runs, (uintmax_t)nr_bad,
+	       (uintmax_t)nr_discards);
 	printf("%ju judged, %ju of them at a single point, %ju ahead of the last acknowledgement; %ju files held to a new name\n",
 	       (uintmax_t)total.nr_judged, (uintmax_t)total.nr_single_point, (uintmax_t)total.nr_ahead,
 	       (uintmax_t)total.nr_moved);
@@ -170,6 +173,7 @@ static struct workload_config config_for(uint64_t seed)
 	config.pool.placement = rng_one_in(&rng, 2) ? PF_PLACE_STRIPE : PF_PLACE_FILE;
 	config.pool.cache_bytes = rng_one_in(&rng, 4) ? 0 : UINT64_C(64) << 10;
 	config.profile = (int)rng_below(&rng, WORKLOAD_NR);
+	config.pool.discard = rng_one_in(&rng, 3);
 	return config;
 }
 

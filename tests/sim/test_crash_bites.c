@@ -28,6 +28,7 @@ static const struct rule rules[] = {
 	BOTH_RULE(FLUSH_BEFORE_MAPS, 1, MIXED),
 	BOTH_RULE(FLUSH_BEFORE_COMPLETION, 1, MIXED),
 	BOTH_RULE(REUSE_BEFORE_DURABLE, 1, OVERWRITES),
+	BOTH_RULE(DISCARD_EARLY, 1, OVERWRITES),
 	BOTH_RULE(MAP_BEFORE_DATA, 1, BIG),
 	BOTH_RULE(MAP_IN_PLACE, 1, MIXED),
 	BOTH_RULE(MAP_OF_NEXT_TXG, 1, MIXED),
@@ -66,6 +67,7 @@ static struct workload_config config_for(const struct rule *rule, uint64_t seed)
 			  .seed = seed,
 			  /* with little memory data reaches the tree soon, without an fsync */
 			  .cache_bytes = rule->version == 6 && profile == WORKLOAD_SYNCS && seed % 2 ? UINT64_C(64) << 10 : 0,
+			  .discard = rule->bit == PF_BREAK_DISCARD_EARLY || (!rule->bit && seed % 2),
 			  .break_rules = rule->bit },
 		.nr_ops = profile == WORKLOAD_RING ? 800 : 200,
 		.profile = profile,

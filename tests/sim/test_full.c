@@ -392,6 +392,7 @@ static bool run_one(const struct run *run)
 		config.size_bytes -= config.size_bytes / 5; /* the others are smaller */
 	/* 1 to 256 MiB: hardly anything is staged, or nearly all of a small pool */
 	config.cache_bytes = UINT64_C(1) << (20 + rng_mix(config.seed) % 9);
+	config.discard = rng_mix(config.seed) >> 8 & 1;
 	atomic_store(&failed, false);
 	sim = simpool_new(&config, why, sizeof(why));
 	if (!sim) {
