@@ -306,19 +306,24 @@ static void add(struct order *order, const struct pf_space *space, unsigned id)
 	order->ids[order->nr++] = (uint8_t)id;
 }
 
-static void add_by_room(struct order *order, const struct pf_space *space, enum pf_space_use use)
+/* @tight: also those that data leaves alone while others have room. */
+static void add_by_room(struct order *order, const struct pf_space *space, enum pf_space_use use, bool tight)
 {
-	while (order->nr < space->nr) {
+	for (;;) {
 		unsigned best = 0;
 		double most = -1;
 		for (unsigned i = 0; i < space->nr; i++) {
 			const struct pf_space_member *m = &space->members[i];
+			if (!tight && pf_space_is_tight(space, m))
+				continue;
 			double share = (double)pf_space_member_room(m, use) / (double)m->area_blocks;
 			if (share > most && !(order->taken >> i & 1)) {
 				most = share;
 				best = i;
 			}
 		}
+		if (most < 0)
+			return;
 		add(order, space, best);
 	}
 }
@@ -326,15 +331,19 @@ static void add_by_room(struct order *order, const struct pf_space *space, enum 
 static void choose_order(const struct pf_space *space, const struct pf_alloc_req *req, struct order *order)
 {
 	memset(order, 0, sizeof(*order));
-	if (req->member >= 0)
-		add(order, space, (unsigned)req->member);
-	else if (req->goal)
-		add(order, space, pf_addr_member(req->goal));
+	unsigned first = req->member >= 0 ? (unsigned)req->member : req->goal ? pf_addr_member(req->goal) : space->nr;
+	bool tight = req->use != PF_USE_NODE && !req->only_member && first < space->nr &&
+		     pf_space_is_tight(space, &space->members[first]);
+	if (!tight)
+		add(order, space, first);
 	if (req->only_member)
 		return;
 	for (unsigned i = 0; i < space->nr_meta && req->use == PF_USE_NODE; i++)
 		add(order, space, space->meta_members[i]);
-	add_by_room(order, space, req->use);
+	if (req->use != PF_USE_NODE)
+		add_by_room(order, space, req->use, false);
+	add(order, space, first);
+	add_by_room(order, space, req->use, true);
 }
 
 static int alloc_anywhere(struct search *s)

@@ -13,6 +13,9 @@
  */
 #include "space/private.h"
 
+#define FEW_NODES 256       /* data blocks for a block of nodes, where files are large */
+#define TELLING_BLOCKS 1024 /* of data; before there are so many, nothing can be told from them */
+
 static uint64_t minus(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -45,6 +48,27 @@ uint64_t pf_space_member_room(const struct pf_space_member *m, enum pf_space_use
 		return m->free_quads * PF_NODE_BLOCKS;
 	uint64_t kept = pf_space_kept_quads(m, use);
 	return m->free_blocks - PF_NODE_BLOCKS * (kept < m->free_quads ? kept : m->free_quads);
+}
+
+/* What nodes on it will want beside the share when the rest of the pool is filled as what is filled: where files are small that is
+ * many times what the share was made for. */
+static uint64_t nodes_to_come(const struct pf_space *space, const struct pf_space_member *m)
+{
+	uint64_t area = 0, free_blocks = 0, nodes = 0;
+	for (unsigned i = 0; i < space->nr; i++) {
+		area += space->members[i].area_blocks;
+		free_blocks += space->members[i].free_blocks;
+		nodes += space->members[i].node_blocks;
+	}
+	uint64_t data = minus(area, free_blocks + nodes), wanted = free_blocks / FEW_NODES;
+	if (data >= TELLING_BLOCKS && (double)m->node_blocks / (double)data > 1.0 / FEW_NODES)
+		wanted = (uint64_t)((double)m->node_blocks / (double)data * (double)free_blocks);
+	return wanted < m->area_blocks / 4 ? wanted : m->area_blocks / 4;
+}
+
+bool pf_space_is_tight(const struct pf_space *space, const struct pf_space_member *m)
+{
+	return m->meta && m->free_quads * PF_NODE_BLOCKS < kept_for_nodes(m, PF_USE_DATA) + nodes_to_come(space, m);
 }
 
 uint64_t pf_space_room(const struct pf_space *space, enum pf_space_use use)

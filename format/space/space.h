@@ -22,6 +22,8 @@
  *       the next checkpoints: data breaks no whole quad when fewer than kept / 4 would be left. Free blocks of broken
  *       quads are data's always, so its room is free - 4 * min(kept / 4, whole quads) exactly. Privileged data
  *       (overwrites) is kept off half of that only.
+ *       Long before that, when a metadata member has no more than the nodes to come will want, data goes to other members
+ *       while these have room: nodes have no other place, and without one a half empty pool would be full.
  *   I8  Without the feature RECLAIM freed data blocks are not released and not entered in freed(); nodes always are.
  *   I9  With the feature NODE_COPIES and two metadata members or more a node takes a quad on each of two of them: room for
  *       it is where both have room. Of three the first two are used while both have some, then what is left of one of
