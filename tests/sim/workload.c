@@ -103,11 +103,25 @@ static int remount(void *arg, struct pf_pool **pool)
 	return err;
 }
 
+/* All that is free just now, in the middle of everything else. */
+static int trim(struct workload *w)
+{
+	struct pf_trim trim = { .unused = w->ops.nr % 3 == 0 };
+	int more;
+	while ((more = pf_pool_trim_step(w->s->pool, &trim)) > 0)
+		;
+	if (more)
+		say(w->why, sizeof(w->why), "trim: %s", pf_strerror(more));
+	return more;
+}
+
 static int run_op(struct workload *w)
 {
 	struct ops *ops = &w->ops;
 	size_t begin = simworld_log_len(w->s->world);
-	int err = ops_step(ops);
+	int err = w->config.pool.discard && ops->nr % 16 == 7 ? trim(w) : 0;
+	if (!err)
+		err = ops_step(ops);
 	size_t end = simworld_log_len(w->s->world);
 	char text[1200];
 	say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
