@@ -256,6 +256,42 @@ START_TEST(node_attribution)
 }
 END_TEST
 
+/* Small files: many nodes for little data. Data that likes a metadata member leaves it while the others have room, and what nodes
+ * may have there stays in proportion; then it goes back, and takes all that it may. */
+START_TEST(tight)
+{
+	struct rig rig;
+	struct pf_run run, nodes;
+	const uint64_t sizes[] = { 100 * MIB, 100 * MIB, 200 * MIB };
+	rig_new(&rig, 6, 3, sizes, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		struct pf_alloc_req req = { .use = PF_USE_NODE, .nr = 1200, .min_nr = 4, .member = (int)i, .only_member = true };
+		ck_assert_int_eq(pf_space_alloc(rig.space, &req, &nodes), 0);
+		ck_assert_uint_eq(nodes.nr, 1200);
+		pf_space_commit(rig.space, nodes, PF_USE_NODE);
+	}
+	struct pf_alloc_req req = { .use = PF_USE_DATA, .nr = 100, .min_nr = 1, .member = 0 };
+	uint64_t avail = rig_stats(&rig).avail_blocks, taken = 0, on_first = 0;
+	bool others = false;
+	while (pf_space_alloc(rig.space, &req, &run) == 0) {
+		taken += run.nr;
+		if (pf_addr_member(run.addr) != 0 && !others) {
+			/* the first time elsewhere: member 0 has room, for nodes */
+			others = true;
+			on_first = rig.space->members[0].free_blocks;
+			ck_assert_uint_gt(on_first, 2 * rig.super.members[0].share_blocks);
+		}
+		if (pf_space_member_room(&rig.space->members[2], PF_USE_DATA) > 200)
+			ck_assert_uint_ge(rig.space->members[0].free_blocks,
+					  pf_space_kept_quads(&rig.space->members[0], PF_USE_DATA) * PF_NODE_BLOCKS);
+	}
+	ck_assert(others);
+	ck_assert_uint_eq(taken, avail);
+	ck_assert_uint_lt(rig.space->members[0].free_blocks, on_first);
+	rig_free(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("space_share");
@@ -266,6 +302,7 @@ int main(void)
 	tcase_add_test(tc, cut);
 	tcase_add_test(tc, promises_and_nodes);
 	tcase_add_test(tc, node_attribution);
+	tcase_add_test(tc, tight);
 	suite_add_tcase(suite, tc);
 	return rig_main(suite);
 }
