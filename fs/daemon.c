@@ -90,6 +90,7 @@ static int open_pool(struct daemon *d, const struct spec *spec, const struct pf_
 		.wait_ms = LOCK_WAIT_MS,
 		.cache_bytes = d->opt->cache_bytes,
 		.commit_interval_ms = d->opt->commit_seconds * 1000,
+		.discard = d->opt->discard == YES ? PF_DISCARD_ALL : d->opt->discard == NO ? PF_DISCARD_NONE : PF_DISCARD_SPARSE,
 	};
 	int err = pf_pool_open((const char *const *)spec->paths, spec->nr, &options, env, &d->fs.pool, &diag);
 	if (err)

@@ -40,6 +40,8 @@ static const struct row table[] = {
 	/* of poolfs */
 	{ "cache", SIZE, AT(cache_bytes), 0, true },
 	{ "commit", NUMBER, AT(commit_seconds), 3600, true },
+	{ "discard", SWITCH, AT(discard), YES, true },
+	{ "nodiscard", SWITCH, AT(discard), NO, true },
 	{ "foreground", SET, AT(foreground), true, true },
 	{ "search", SEARCH, 0, 0, true },
 	{ "threads", NUMBER, AT(threads), 64, true },
@@ -122,6 +124,7 @@ static const char usage[] =
 	"  -o, --options LIST    options of mount(8), and\n"
 	"       cache=SIZE        memory for the cache, with K, M, G or T (default 256M)\n"
 	"       commit=SECONDS    longest time until a change is durable by itself (default 5)\n"
+	"       [no]discard       give freed space back to the device or the host (default: of sparse image files)\n"
 	"       foreground        stay in the foreground, messages on standard error\n"
 	"       search=DIR        a directory with image files to scan; may be given several times\n"
 	"       threads=N         threads that read requests\n"

@@ -26,7 +26,7 @@ struct options {
 	bool fake, verbose, sloppy;
 	/* -o */
 	bool remount, foreground, read_only;
-	enum tristate allow_other, dev, suid, exec;
+	enum tristate allow_other, dev, suid, exec, discard;
 	bool noatime, sync, dirsync;
 	uint64_t cache_bytes;   /* 0: the engine's default */
 	unsigned commit_seconds; /* 0: the engine's default */

@@ -16,6 +16,7 @@ unit_tests = \
 	tests/unit/test_creation \
 	tests/unit/test_complete \
 	tests/unit/test_discard \
+	tests/unit/test_discard_pool \
 	tests/unit/test_geometry \
 	tests/unit/test_intent \
 	tests/unit/test_intent_nomem \
@@ -78,6 +79,7 @@ cli_tests = \
 	tests/cli/mkfs_refuse.sh \
 	tests/cli/options.sh \
 	tests/cli/scrub.sh \
+	tests/cli/trim.sh \
 	tests/cli/upgrade.sh
 
 lint_tests = \
@@ -95,6 +97,7 @@ mount_tests = \
 	tests/mount/control.sh \
 	tests/mount/damage.sh \
 	tests/mount/devices.sh \
+	tests/mount/discard.sh \
 	tests/mount/elsewhere.sh \
 	tests/mount/holes.sh \
 	tests/mount/kill.sh \

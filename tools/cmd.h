@@ -19,7 +19,7 @@ struct cmd {
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct cmd cmd_dump, cmd_scrub, cmd_status, cmd_sync, cmd_upgrade;
+extern const struct cmd cmd_dump, cmd_scrub, cmd_status, cmd_sync, cmd_trim, cmd_upgrade;
 
 /* Are there operands, and not too many? 0 or an exit code, after a message. */
 int cmd_operands(const struct cli_program *program, int argc);

@@ -40,6 +40,7 @@ poolfs_SOURCES = \
 	tools/cmd_scrub.c \
 	tools/cmd_status.c \
 	tools/cmd_sync.c \
+	tools/cmd_trim.c \
 	tools/cmd_upgrade.c \
 	tools/dump.h \
 	tools/dump_log.c \

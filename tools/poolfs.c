@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const struct cmd *const verbs[] = { &cmd_status, &cmd_scrub, &cmd_dump, &cmd_sync, &cmd_upgrade };
+static const struct cmd *const verbs[] = { &cmd_status, &cmd_scrub, &cmd_dump, &cmd_sync, &cmd_trim, &cmd_upgrade };
 enum { NR_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
 static const char *verb_name(const struct cmd *verb)

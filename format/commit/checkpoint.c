@@ -173,7 +173,8 @@ static int run_phase(struct pf_pool *pool, enum pf_commit_phase phase)
 			break;
 		if (err == -ENOSPC && pf_space_await_release(pool->space, released))
 			continue;
-		if (err == -ENOSPC && !pf_space_retry_maps(pool->space))
+		/* nodes that met a full host try once more, where it has allocated (pf_space_nodes_at_home()) */
+		if (err == -ENOSPC && !pf_space_retry_maps(pool->space) && try)
 			break;
 		try++;
 	}

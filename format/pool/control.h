@@ -39,13 +39,32 @@ struct poolfs_ioc_info {
 	uint32_t flags; /* enum poolfs_info_flags */
 };
 
+enum poolfs_trim_flags {
+	POOLFS_TRIM_UNUSED = 1, /* also what was never used since the pool was made */
+};
+
+/* Discards free space for a tenth of a second or so. Ask with place = 0 first, and then with the place that came back, until
+ * place = total_bytes. For root and the user who mounted. EOPNOTSUPP: no member can. */
+struct poolfs_ioc_trim {
+	uint64_t place;         /* in, out: on all members one behind the other, in bytes */
+	uint64_t min_bytes;     /* in: shorter runs of free blocks are left alone */
+	uint64_t total_bytes;   /* out: of all members */
+	uint64_t trimmed_bytes; /* out: by this call */
+	uint32_t flags;         /* in: enum poolfs_trim_flags */
+	uint32_t unable;        /* out: members (bit = id) that cannot discard */
+	uint32_t failed;        /* out: members where a discard failed */
+	uint32_t reserved;
+};
+
 /* Everything that the daemon has is durable when it returns. Pages that are still in the kernel are not the daemon's yet: call
  * syncfs(2) first. */
 #define POOLFS_IOC_SYNC _IO('p', 0xf0)
 #define POOLFS_IOC_STATUS _IOWR('p', 0xf1, struct poolfs_ioc_status)
 #define POOLFS_IOC_INFO _IOR('p', 0xf2, struct poolfs_ioc_info)
+#define POOLFS_IOC_TRIM _IOWR('p', 0xf3, struct poolfs_ioc_trim)
 
 _Static_assert(sizeof(struct poolfs_ioc_status) == 24 + POOLFS_STATUS_CHUNK, "ABI");
 _Static_assert(sizeof(struct poolfs_ioc_info) == 16, "ABI");
+_Static_assert(sizeof(struct poolfs_ioc_trim) == 48, "ABI");
 
 #endif

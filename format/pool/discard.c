@@ -42,14 +42,18 @@ static void find_place(const struct pf_pool *pool, uint64_t place_bytes, unsigne
 	*block = place;
 }
 
-int pf_pool_trim_begin(struct pf_pool *pool, uint64_t start_bytes, uint64_t len_bytes, struct pf_trim *trim)
+void pf_pool_trim_range(struct pf_pool *pool, uint64_t start_bytes, uint64_t len_bytes, struct pf_trim *trim)
+{
+	uint64_t end_bytes = len_bytes < UINT64_MAX - start_bytes ? start_bytes + len_bytes : UINT64_MAX;
+	find_place(pool, start_bytes, &trim->member, &trim->block);
+	find_place(pool, end_bytes, &trim->end_member, &trim->end_block);
+}
+
+int pf_pool_trim_begin(struct pf_pool *pool)
 {
 	int err = may_trim(pool);
 	if (err)
 		return err;
-	uint64_t end_bytes = len_bytes < UINT64_MAX - start_bytes ? start_bytes + len_bytes : UINT64_MAX;
-	find_place(pool, start_bytes, &trim->member, &trim->block);
-	find_place(pool, end_bytes, &trim->end_member, &trim->end_block);
 	while ((err = pf_orphan_reap(pool)) > 0)
 		;
 	return err ? err : pf_commit_sync(pool);

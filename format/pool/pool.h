@@ -84,9 +84,10 @@ int pf_pool_step(struct pf_pool *pool, bool start_checkpoint);
 int pf_pool_sync(struct pf_pool *pool);
 
 /* -- telling the members of all free space (poolfs trim) -------------------------------------------------------------- */
-/* @trim, zeroed but for what is wanted, for [start_bytes, start_bytes + len_bytes) of all members one behind the other. What was
- * deleted before is free when it returns, and so is trimmed. Errors: -EROFS (also: the log has still to be redone), I/O. */
-int pf_pool_trim_begin(struct pf_pool *pool, uint64_t start_bytes, uint64_t len_bytes, struct pf_trim *trim);
+/* What was deleted before is free when it returns, and so is trimmed. Errors: -EROFS (also: the log has still to be redone), I/O. */
+int pf_pool_trim_begin(struct pf_pool *pool);
+/* Where @trim, zeroed but for what is wanted, begins and ends: at places on all members one behind the other. */
+void pf_pool_trim_range(struct pf_pool *pool, uint64_t start_bytes, uint64_t len_bytes, struct pf_trim *trim);
 /* 1: go on; 0: that was all. Beside everything else that the pool does. -EROFS, -ENOMEM. */
 int pf_pool_trim_step(struct pf_pool *pool, struct pf_trim *trim);
 /* How far it is, as a place on all members one behind the other, and their size. */

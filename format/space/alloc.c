@@ -385,6 +385,13 @@ int pf_space_alloc(struct pf_space *space, const struct pf_alloc_req *req, struc
 	return err;
 }
 
+void pf_space_nodes_at_home(struct pf_space *space, unsigned member)
+{
+	pthread_mutex_lock(&space->lock);
+	space->members[member].cursor[1] = space->members[member].geo.data_start;
+	pthread_mutex_unlock(&space->lock);
+}
+
 static void unalloc(struct pf_space *space, struct pf_run run, uint64_t promised)
 {
 	assert(pf_addr_member(run.addr) < space->nr);

@@ -80,6 +80,9 @@ void pf_space_unalloc_promised(struct pf_space *space, struct pf_run run);
  * The run lies in the data area. -EEXIST: a block of it is in use, nothing is taken; -EIO, -ENOMEM. */
 int pf_space_claim(struct pf_space *space, struct pf_run run);
 
+/* The host of this member has no room: the next nodes on it go where mkfs had the host allocate (discard.h I3). */
+void pf_space_nodes_at_home(struct pf_space *space, unsigned member);
+
 /* Promises @nr data blocks to a write that is still in memory (-ENOSPC if there are not so many). The writer
  * allocates with req->reserved, which consumes run->nr of the promise in the same step and does not fail for lack of
  * room (only for want of a run of min_nr, or with only_member): nobody can take the promised blocks in between.

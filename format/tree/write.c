@@ -157,8 +157,8 @@ static void pack_batch(struct batch *b)
 	}
 }
 
-/* The blocks stay taken, so that the next attempt goes elsewhere, and no map names them. Not where the host has no room: any place
- * is as good then, and attempts go on for as long as that lasts. */
+/* The blocks stay taken, so that the next attempt goes elsewhere, and no map names them. Not where the host has no room: the next
+ * attempt goes where the host has allocated, and attempts go on for as long as that lasts. */
 static void keep_bad_run(struct pf_tree *tree, struct pf_run run, int err)
 {
 	tree->bad_members |= UINT32_C(1) << pf_addr_member(run.addr);
@@ -167,6 +167,8 @@ static void keep_bad_run(struct pf_tree *tree, struct pf_run run, int err)
 		runs = realloc(tree->bad_runs, (tree->nr_bad_runs + 1) * sizeof(*runs));
 	if (!runs) {
 		pf_space_unalloc(tree->space, run);
+		if (err == -ENOSPC)
+			pf_space_nodes_at_home(tree->space, pf_addr_member(run.addr));
 		return;
 	}
 	tree->bad_runs = runs;
