@@ -18,20 +18,26 @@ enum {
 	OPT_ROUNDS,
 	OPT_WORKDIR,
 	OPT_LOOP,
-	OPT_MEMBER_SIZE
+	OPT_MEMBER_SIZE,
+	OPT_TARGETS
 };
 enum { DEFAULT_ROUNDS = 10, MAX_ROUNDS = 10000 };
 
 static const struct cli_option options[] = {
-	{ OPT_VERSIONS, "versions", "LIST", "format versions of pools, joined by commas" },
+	{ OPT_VERSIONS, "versions", "LIST",
+	  "format versions of pools, joined by commas; 6x2: with two members, 6i: on image files, 6x2i: both" },
 	{ OPT_PEER, "peer", "LIST",
-	  "other filesystems: ext4, xfs, btrfs (root only); the first candidate is the baseline" },
-	{ OPT_MEMBERS, "members", "N", "number of members (default 1); ext4 and xfs use one" },
+	  "others: ext4, xfs, btrfs, raw (the image file itself), rawloop (the loop device); root only; the first "
+	  "candidate "
+	  "of all is the baseline" },
+	{ OPT_MEMBERS, "members", "N",
+	  "number of members (default 1) where a version does not say it; ext4 and xfs use one" },
 	{ OPT_MEMBER_SIZE, "member-size", "SIZE", "size of each (default: enough for the work)" },
 	{ OPT_PLACEMENT, "placement", "P", "of pools: file or stripe" },
 	{ OPT_ROUNDS, "rounds", "R", "rounds, in each of which every candidate runs (default 10)" },
 	{ OPT_WORKDIR, "workdir", "DIR", "where the members are made (default: the current directory)" },
 	{ OPT_LOOP, "loop", NULL, "pools on loop devices with direct I/O, too; always so with --peer" },
+	{ OPT_TARGETS, "targets", NULL, "say whether version 6 reaches what it wants to reach" },
 	MODE_CONFIG_OPTIONS,
 	{ 0 },
 };
@@ -48,7 +54,7 @@ static const struct cli_program program = {
 /* Pools do not overwrite: versions before 4 never get back what was overwritten. So all that is ever written, twice. */
 static uint64_t enough(const struct metric_config *config)
 {
-	uint64_t written = 2 * config->file_bytes + 5 * config->nr_ops * WS_BLOCK + 2 * config->nr_files * WS_BLOCK +
+	uint64_t written = 3 * config->file_bytes + 6 * config->nr_ops * WS_BLOCK + 2 * config->nr_files * WS_BLOCK +
 			   (UINT64_C(64) << 20);
 	uint64_t bytes = 2 * written;
 	uint64_t least = UINT64_C(320) << 20; /* XFS takes no less than 300 MiB, version 2 no less than 256 */
@@ -56,10 +62,17 @@ static uint64_t enough(const struct metric_config *config)
 	return (bytes + WS_PIECE - 1) / WS_PIECE * WS_PIECE;
 }
 
-static int measure(struct compare *cmp, const struct site *site, struct metric_result results[NR_METRICS])
+static int measure(struct compare *cmp, const struct site *site, const struct candidate *candidate,
+		   struct metric_result results[NR_METRICS])
 {
 	struct workspace ws;
-	int err = workspace_open(&ws, site->mount_dir, &cmp->config);
+	struct counter devices;
+	const char *raw = candidate_raw(site, candidate);
+	int err = raw ? workspace_open_raw(&ws, raw, &cmp->config) : workspace_open(&ws, site->mount_dir, &cmp->config);
+	candidate_devices(site, &devices);
+	ws.devices = devices.nr ? &devices : NULL;
+	ws.no_reclaim = !candidate_reclaims(candidate);
+	ws.keep_times = true;
 	if (!err)
 		err = metric_run_all(&ws, results);
 	/* A filesystem that cannot even remove its files has not been measured. */
@@ -72,9 +85,9 @@ static int run_one(struct compare *cmp, struct site *site, unsigned round, unsig
 	const struct candidate *candidate = &cmp->candidates[c];
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\rround %u of %u: %s\033[K", round + 1, cmp->nr_rounds, candidate->name);
-	int err = candidate_up(site, candidate);
+	int err = candidate_up(site, candidate, &cmp->options);
 	if (!err)
-		err = measure(cmp, site, cmp->results[round * cmp->nr_candidates + c]);
+		err = measure(cmp, site, candidate, cmp->results[round * cmp->nr_candidates + c]);
 	int down_err = candidate_down(site, candidate);
 	return err ? err : down_err;
 }
@@ -82,9 +95,12 @@ static int run_one(struct compare *cmp, struct site *site, unsigned round, unsig
 static int run_rounds(struct compare *cmp)
 {
 	struct site site;
-	int err = site_open(&site, cmp->workdir, cmp->nr_members, cmp->member_bytes);
-	site.loops = cmp->loops;
-	site.placement = cmp->placement;
+	unsigned nr_members = 1;
+	for (unsigned i = 0; i < cmp->nr_candidates; i++) {
+		unsigned nr = candidate_members(&cmp->candidates[i], cmp->options.nr_members);
+		nr_members = nr > nr_members ? nr : nr_members;
+	}
+	int err = site_open(&site, cmp->workdir, nr_members, cmp->member_bytes, false);
 	for (unsigned round = 0; round < cmp->nr_rounds && !err; round++) {
 		for (unsigned place = 0; place < cmp->nr_candidates && !err; place++)
 			err = cli_interrupted() ? -EINTR : run_one(cmp, &site, round, place);
@@ -106,6 +122,8 @@ static int compare(struct compare *cmp)
 	report_machine_after(&cmp->machine);
 	if (!err)
 		err = compare_report(cmp);
+	for (unsigned i = 0; i < cmp->nr_rounds * cmp->nr_candidates && cmp->results; i++)
+		metric_results_free(cmp->results[i]);
 	free(cmp->results);
 	if (err == -ENOMEM)
 		cli_message("%s", strerror(ENOMEM));
@@ -130,10 +148,10 @@ static int parse_option(struct compare *cmp, int key, const char *arg)
 	case OPT_VERSIONS:
 		return candidate_add_versions(cmp->candidates, &cmp->nr_candidates, arg) ? 0 : BENCH_USAGE;
 	case OPT_PEER:
-		cmp->loops = true;
+		cmp->options.loops = true;
 		return candidate_add_peers(cmp->candidates, &cmp->nr_candidates, arg) ? 0 : BENCH_USAGE;
 	case OPT_MEMBERS:
-		return parse_number("members", arg, CANDIDATE_MAX_MEMBERS, &cmp->nr_members);
+		return parse_number("members", arg, CANDIDATE_MAX_MEMBERS, &cmp->options.nr_members);
 	case OPT_ROUNDS:
 		return parse_number("rounds", arg, MAX_ROUNDS, &cmp->nr_rounds);
 	case OPT_MEMBER_SIZE:
@@ -142,13 +160,16 @@ static int parse_option(struct compare *cmp, int key, const char *arg)
 		cmp->member_bytes -= cmp->member_bytes % WS_PIECE;
 		return 0;
 	case OPT_PLACEMENT:
-		cmp->placement = arg;
+		cmp->options.placement = arg;
 		return 0;
 	case OPT_WORKDIR:
 		cmp->workdir = arg;
 		return 0;
 	case OPT_LOOP:
-		cmp->loops = true;
+		cmp->options.loops = true;
+		return 0;
+	case OPT_TARGETS:
+		cmp->targets = true;
 		return 0;
 	default:
 		return mode_config_option(&program, key, arg, &cmp->config, &cmp->json);
@@ -157,7 +178,7 @@ static int parse_option(struct compare *cmp, int key, const char *arg)
 
 static int run(int argc, char **argv)
 {
-	static struct compare cmp = { .nr_members = 1, .nr_rounds = DEFAULT_ROUNDS, .workdir = "." };
+	static struct compare cmp = { .options.nr_members = 1, .nr_rounds = DEFAULT_ROUNDS, .workdir = "." };
 	mode_config_init(&cmp.config);
 	int key;
 	while ((key = cli_next(&program, argc, argv)) >= 0) {
@@ -171,7 +192,7 @@ static int run(int argc, char **argv)
 		return cli_usage(&program, "%s is not an option", argv[optind]);
 	if (cmp.nr_candidates < 1)
 		return cli_usage(&program, "nothing to compare: give --versions, --peer or both");
-	if (cmp.loops && geteuid() != 0)
+	if (cmp.options.loops && geteuid() != 0)
 		return cli_usage(&program, "loop devices and other filesystems need root");
 	return compare(&cmp);
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const struct mode *const modes[] = { &mode_run, &mode_compare };
+static const struct mode *const modes[] = { &mode_run, &mode_compare, &mode_mount };
 enum { NR_MODES = sizeof(modes) / sizeof(modes[0]) };
 
 static const char *mode_name(const struct mode *mode)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Many small files: small0/0 to small0/99, small1/100 and so on. */
+ * Many small files. */
 #include "cli.h"
 #include "workspace.h"
 
@@ -9,41 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_LEN = 64 };
-
-static void name_of(char name[NAME_LEN], uint64_t i)
-{
-	snprintf(name, NAME_LEN, "small%ju/%ju", (uintmax_t)(i / WS_FILES_PER_DIR), (uintmax_t)i);
-}
-
-static void dir_of(char name[NAME_LEN], uint64_t i)
-{
-	snprintf(name, NAME_LEN, "small%ju", (uintmax_t)(i / WS_FILES_PER_DIR));
-}
-
-static int create_one(struct workspace *ws, uint64_t i)
-{
-	char name[NAME_LEN];
-	if (i % WS_FILES_PER_DIR == 0) {
-		dir_of(name, i);
-		if (mkdirat(ws->dir_fd, name, 0700) != 0)
-			return -errno;
-	}
-	/* From here on removal has to look for it, also when the directory is all that there will be. */
-	ws->nr_small = i + 1;
-	name_of(name, i);
-	int fd = workspace_create(ws, name, O_WRONLY);
-	if (fd < 0)
-		return fd;
-	int err = write(fd, ws->buffers, WS_BLOCK) == WS_BLOCK ? 0 : errno ? -errno : -ENOSPC;
-	return close(fd) == 0 ? err : err ? err : -errno;
-}
-
 static int stat_one(struct workspace *ws, uint64_t i)
 {
-	char name[NAME_LEN];
+	char name[WS_NAME_LEN];
 	struct stat st;
-	name_of(name, i);
+	workspace_small_name(name, i);
 	if (fstatat(ws->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return -errno;
 	return st.st_size == WS_BLOCK ? 0 : -EIO;
@@ -51,8 +21,8 @@ static int stat_one(struct workspace *ws, uint64_t i)
 
 static int read_one(struct workspace *ws, uint64_t i)
 {
-	char name[NAME_LEN];
-	name_of(name, i);
+	char name[WS_NAME_LEN];
+	workspace_small_name(name, i);
 	int fd = workspace_reopen(ws, name, O_RDONLY);
 	if (fd < 0)
 		return fd;
@@ -64,12 +34,12 @@ static int read_one(struct workspace *ws, uint64_t i)
 
 static int unlink_one(struct workspace *ws, uint64_t i)
 {
-	char name[NAME_LEN];
-	name_of(name, i);
+	char name[WS_NAME_LEN];
+	workspace_small_name(name, i);
 	int err = workspace_remove(ws, name);
 	if (!err && (i + 1) % WS_FILES_PER_DIR != 0 && i + 1 != ws->nr_small)
 		return 0;
-	dir_of(name, i);
+	workspace_small_dir(name, i);
 	return err ? err : unlinkat(ws->dir_fd, name, AT_REMOVEDIR) == 0 ? 0 : -errno;
 }
 
@@ -95,7 +65,7 @@ int metric_file_create(struct workspace *ws, struct metric_result *r)
 	uint64_t nr = ws->config->nr_files;
 	workspace_fill(ws, ws->buffers, 0, WS_BLOCK);
 	int64_t start = workspace_now_ns();
-	int err = each(ws, nr, create_one);
+	int err = each(ws, nr, workspace_create_small);
 	int64_t ack_ns = workspace_now_ns() - start;
 	if (!err)
 		err = workspace_sync(ws);

@@ -3,11 +3,17 @@
 
 #include "workspace.h"
 
-enum { MAX_OPS = 10000000, MAX_FILES = 10000000 };
+enum { MAX_OPS = 10000000, MAX_FILES = 10000000, MAX_SECONDS = 600, DEFAULT_SECONDS = 20 };
 
 void mode_config_init(struct metric_config *config)
 {
-	*config = (struct metric_config){ .file_bytes = 256 << 20, .nr_ops = 10000, .nr_files = 20000, .seed = 1 };
+	*config = (struct metric_config){
+		.file_bytes = 256 << 20,
+		.nr_ops = 10000,
+		.nr_files = 20000,
+		.seconds = DEFAULT_SECONDS,
+		.seed = 1,
+	};
 	for (unsigned i = 0; i < NR_METRICS; i++)
 		config->wanted[i] = true;
 }
@@ -34,6 +40,8 @@ int mode_config_option(const struct cli_program *program, int key, const char *a
 		return number(program, "ops", arg, MAX_OPS, &config->nr_ops);
 	case OPT_FILES:
 		return number(program, "files", arg, MAX_FILES, &config->nr_files);
+	case OPT_SECONDS:
+		return number(program, "seconds", arg, MAX_SECONDS, &config->seconds);
 	case OPT_SEED:
 		return number(program, "seed", arg, UINT64_MAX, &config->seed);
 	case OPT_METRICS:

@@ -16,17 +16,20 @@ struct mode {
 	const struct cli_program *program;
 	int (*run)(int argc, char **argv);
 };
-extern const struct mode mode_run, mode_compare;
+extern const struct mode mode_run, mode_compare, mode_mount;
 
 /* -- options that say what and how much ----------------------------------------------------------------------------- */
-enum { OPT_SIZE = CLI_LONG, OPT_OPS, OPT_FILES, OPT_METRICS, OPT_SEED, OPT_JSON, OPT_MODE };
+enum { OPT_SIZE = CLI_LONG, OPT_OPS, OPT_FILES, OPT_METRICS, OPT_SEED, OPT_SECONDS, OPT_JSON, OPT_MODE };
 
 #define MODE_CONFIG_OPTIONS                                                                                            \
 	{ OPT_SIZE, "size", "SIZE", "size of the large file, at least 1M (default 256M)" },                            \
-		{ OPT_OPS, "ops", "N", "random reads and writes one at a time; four times as many 32 deep" },          \
+		{ OPT_OPS, "ops", "N",                                                                                 \
+		  "random reads and writes one at a time; four times as many 32 deep, a quarter synchronous" },        \
 		{ OPT_FILES, "files", "N", "number of small files" },                                                  \
 		{ OPT_METRICS, "metrics", "LIST",                                                                      \
-		  "only these metrics or groups (prototype, sequential, random, files), joined by commas" },           \
+		  "only these metrics or groups (prototype, sequential, random, files, sync, device, mixed), "         \
+		  "joined by commas" },                                                                                \
+		{ OPT_SECONDS, "seconds", "S", "how long what has to contain checkpoints runs (default 20)" },         \
 		{ OPT_SEED, "seed", "N", "for places of random work, data and resampling (default 1)" },               \
 	{                                                                                                              \
 		OPT_JSON, "json", NULL, "print one JSON object instead of a table"                                     \

@@ -83,10 +83,13 @@ void report_begin(struct json *j, const char *mode, const struct report_machine 
 	report_real(j, "load_after", m->load_after);
 	json_signed(j, "started", m->started_s);
 	json_end_object(j);
+	if (!config)
+		return;
 	json_object(j, "config");
 	json_number(j, "file_bytes", config->file_bytes);
 	json_number(j, "ops", config->nr_ops);
 	json_number(j, "files", config->nr_files);
+	json_number(j, "seconds", config->seconds);
 	json_number(j, "seed", config->seed);
 	json_end_object(j);
 }

@@ -27,7 +27,7 @@ void report_machine_after(struct report_machine *m);
 /* One line, to stand under a table. */
 void report_machine_text(const struct report_machine *m);
 
-/* Opens the one object: schema, mode, machine, configuration. Close it with report_end(). */
+/* Opens the one object: schema, mode, machine, configuration (if any). Close it with report_end(). */
 void report_begin(struct json *j, const char *mode, const struct report_machine *m, const struct metric_config *config);
 void report_end(struct json *j);
 

@@ -47,6 +47,20 @@ static size_t max_times_of(const struct metric_config *config)
 	return most > 1024 ? most : 1024;
 }
 
+int workspace_reserve_times(struct workspace *ws, size_t nr)
+{
+	if (nr <= ws->max_times)
+		return 0;
+	uint64_t *times = map_pages(nr * sizeof(*times));
+	if (!times)
+		return -ENOMEM;
+	memcpy(times, ws->times_ns, ws->nr_times * sizeof(*times));
+	munmap(ws->times_ns, ws->max_times * sizeof(*times));
+	ws->times_ns = times;
+	ws->max_times = nr;
+	return 0;
+}
+
 static int make_buffers(struct workspace *ws)
 {
 	ws->max_times = max_times_of(ws->config);
@@ -86,11 +100,12 @@ static bool write_read_compare(int fd, unsigned char *buffer, size_t len)
 
 static int probe_direct(struct workspace *ws)
 {
-	int fd = workspace_create(ws, "probe", O_RDWR);
+	const char *name = ws->raw ? "file" : "probe";
+	int fd = ws->raw ? workspace_reopen(ws, name, O_RDWR) : workspace_create(ws, name, O_RDWR);
 	if (fd < 0)
 		return fd;
 	close(fd);
-	int direct_fd = workspace_reopen(ws, "probe", O_RDWR | O_DIRECT);
+	int direct_fd = workspace_reopen(ws, name, O_RDWR | O_DIRECT);
 	errno = direct_fd < 0 ? -direct_fd : EIO;
 	ws->direct = direct_fd >= 0 && write_read_compare(direct_fd, ws->buffers, WS_BLOCK) &&
 		     write_read_compare(direct_fd, ws->buffers, WS_PIECE);
@@ -98,7 +113,7 @@ static int probe_direct(struct workspace *ws)
 		snprintf(ws->direct_why, sizeof(ws->direct_why), "O_DIRECT does not work here: %s", strerror(errno));
 	if (direct_fd >= 0)
 		close(direct_fd);
-	return workspace_remove(ws, "probe");
+	return ws->raw ? 0 : workspace_remove(ws, name);
 }
 
 /* -- open and close ------------------------------------------------------------------------------------------------- */
@@ -131,14 +146,32 @@ int workspace_open(struct workspace *ws, const char *dir, const struct metric_co
 	return err;
 }
 
+int workspace_open_raw(struct workspace *ws, const char *raw, const struct metric_config *config)
+{
+	*ws = (struct workspace){ .config = config, .raw = raw };
+	ws->dir_fd = open(raw, O_RDWR | O_CLOEXEC);
+	int err = ws->dir_fd < 0 ? -errno : make_buffers(ws);
+	if (!err) {
+		ws->cold = access(drop_caches, W_OK) == 0;
+		err = probe_direct(ws);
+	}
+	if (err)
+		cli_message("%s: %s", raw, strerror(-err));
+	return err;
+}
+
 /* The names of small files and empty ones tell themselves; see workspace_file.c. */
 static bool remove_all(struct workspace *ws)
 {
-	static const char *const names[] = { "probe", "file", "direct", "overwrite" };
+	static const char *const names[] = { "probe", "file", "direct", "overwrite", "append" };
 	bool good = true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		good = (unlinkat(ws->dir_fd, names[i], 0) == 0 || errno == ENOENT) && good;
 	char name[64];
+	for (unsigned i = 0; i < WS_SET_FILES; i++) {
+		snprintf(name, sizeof(name), "set%u", i);
+		good = (unlinkat(ws->dir_fd, name, 0) == 0 || errno == ENOENT) && good;
+	}
 	for (; ws->nr_empty; ws->nr_empty--) {
 		snprintf(name, sizeof(name), "empty%u", ws->nr_empty - 1);
 		good = (unlinkat(ws->dir_fd, name, 0) == 0 || errno == ENOENT) && good;
@@ -154,7 +187,7 @@ bool workspace_close(struct workspace *ws)
 {
 	bool good = true;
 	if (ws->dir_fd >= 0) {
-		good = remove_all(ws);
+		good = ws->raw || remove_all(ws);
 		close(ws->dir_fd);
 	}
 	if (ws->path[0] && rmdir(ws->path) != 0)
@@ -162,6 +195,7 @@ bool workspace_close(struct workspace *ws)
 	if (!good)
 		cli_message("%s: not everything could be removed: %s", ws->path, strerror(errno));
 	free_buffers(ws);
+	metric_mixed_free(ws->mixed);
 	*ws = (struct workspace){ .dir_fd = -1 };
 	return good;
 }
@@ -169,22 +203,38 @@ bool workspace_close(struct workspace *ws)
 /* -- sync ----------------------------------------------------------------------------------------------------------- */
 int workspace_sync(struct workspace *ws)
 {
+	/* Of a device, syncfs() means the filesystem that its name is in. */
+	if (ws->raw && fsync(ws->dir_fd) != 0)
+		return -errno;
 	if (syncfs(ws->dir_fd) != 0 || (ws->pool && ioctl(ws->dir_fd, POOLFS_IOC_SYNC) != 0))
 		return -errno;
 	return 0;
 }
 
-int workspace_drop_caches(struct workspace *ws)
+int workspace_settle(struct workspace *ws)
 {
-	int err = workspace_sync(ws);
-	if (err)
-		return err;
+	return ws->cold ? workspace_drop_caches(ws) : workspace_sync(ws);
+}
+
+static int drop(void)
+{
 	int fd = open(drop_caches, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	err = write(fd, "3\n", 2) == 2 ? 0 : -errno;
+	int err = write(fd, "3\n", 2) == 2 ? 0 : -errno;
 	close(fd);
 	return err;
+}
+
+int workspace_drop_caches(struct workspace *ws)
+{
+	int err = workspace_sync(ws);
+	return err ? err : drop();
+}
+
+void workspace_drop_page_cache(void)
+{
+	drop();
 }
 
 /* -- results -------------------------------------------------------------------------------------------------------- */
@@ -196,9 +246,19 @@ static double in_unit(enum metric_unit unit, uint64_t nr, uint64_t bytes, int64_
 		return (double)nr * (double)bytes / WS_PIECE / seconds;
 	case METRIC_PER_S:
 		return (double)nr / seconds;
+	case METRIC_US:
+		return seconds * 1e6 / (double)nr;
 	default:
 		return seconds * 1e3 / (double)nr;
 	}
+}
+
+void workspace_mean_us(const struct workspace *ws, struct metric_result *r)
+{
+	double sum_ns = 0;
+	for (size_t i = 0; i < ws->nr_times; i++)
+		sum_ns += (double)ws->times_ns[i];
+	r->value = ws->nr_times ? sum_ns / (double)ws->nr_times / 1e3 : 0;
 }
 
 void workspace_rate(struct metric_result *r, enum metric_unit unit, uint64_t nr, uint64_t bytes, int64_t ns,
