@@ -193,7 +193,7 @@ static const struct step {
 
 static void run_to(int scene, unsigned end)
 {
-	begin(scene);
+	begin_with(scene & TWO_MEMBERS ? 2 : 1, 32 * MIB, 4 * MIB);
 	bytes = pattern(1, 700000);
 	f = make_file(PF_ROOT_INO, "f");
 	d = make_dir(PF_ROOT_INO, "d");
@@ -306,9 +306,9 @@ int main(void)
 {
 	Suite *s = suite_create("intent_nomem");
 	TCase *tc = tcase_create("memory");
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, each_operation, 0, NR_SCENES);
-	tcase_add_loop_test(tc, mounts, 0, NR_SCENES);
+	tcase_set_timeout(tc, 300);
+	tcase_add_loop_test(tc, each_operation, ONE_MEMBER, TWO_MEMBERS + 1);
+	tcase_add_loop_test(tc, mounts, ONE_MEMBER, TWO_MEMBERS + 1);
 	suite_add_tcase(s, tc);
 	return run_suite(s);
 }
