@@ -298,6 +298,11 @@ START_TEST(crafted_heads)
 	make(&rig, 1, one);
 	change(&rig, START + NR_COMMITS - 1, OFF(durable), 8, START + NR_COMMITS - 1);
 	must_scan(&rig, START, 0, NR_COMMITS, NR_COMMITS - 1);
+	/* a record is as durable as its last block */
+	must_append(&rig, 3 * 4032);
+	ck_assert_int_eq(pf_log_commit(rig.log), 0);
+	change(&rig, START + NR_COMMITS + 2, OFF(durable), 8, START + NR_COMMITS + 2);
+	must_scan(&rig, START, 0, NR_COMMITS + 1, NR_COMMITS);
 	rig_free(&rig);
 }
 END_TEST
