@@ -3,6 +3,7 @@
 
 #include "ondisk/geometry.h"
 #include "ondisk/ondisk_log.h"
+#include "ondisk/ondisk_super.h"
 
 #include <stdlib.h>
 
@@ -387,12 +388,6 @@ static bool interesting(struct simworld *world, size_t at)
 	return event->op == SIM_FLUSH || is_super(event);
 }
 
-/* Commits of several blocks, where a beginning can be missing. */
-static bool long_log(struct simworld *world, size_t at)
-{
-	const struct sim_event *event = simworld_event(world, at);
-	return is_log(event) && event->len_bytes > PF_BLOCK_SIZE;
-}
 
 /* Places in the log of the run. */
 struct marks {
@@ -411,12 +406,32 @@ static struct marks find_marks(struct simworld *world, bool (*wanted)(struct sim
 	return m;
 }
 
+/* Commits of several blocks. First those with which a log begins: when their beginning is missing, the next mount writes to the same
+ * places under its own epoch, and what is left of them lies behind that. */
+static struct marks find_long_commits(struct simworld *world)
+{
+	size_t len = simworld_log_len(world);
+	struct marks first = { .at = calloc(len + 1, sizeof(*first.at)) }, later = { .at = calloc(len + 1, sizeof(*later.at)) };
+	uint64_t start = 0;
+	for (size_t k = 0; k < len; k++) {
+		const struct sim_event *event = simworld_event(world, k);
+		if (is_super(event))
+			start = pf_get64(((const struct pf_disk_super *)event->data)->log_start);
+		if (!is_log(event) || event->len_bytes == PF_BLOCK_SIZE)
+			continue;
+		struct marks *m = pf_get64(((const struct pf_disk_log_head *)event->data)->lsn) == start ? &first : &later;
+		m->at[m->nr++] = k;
+	}
+	free(first.nr ? later.at : first.at);
+	return first.nr ? first : later;
+}
+
 void explorer_states(struct explorer *e, uint64_t nr_states)
 {
 	struct simworld *world = e->w.s->world;
 	size_t len = simworld_log_len(world);
 	struct rng rng = { .state = rng_mix(e->w.config.pool.seed ^ UINT64_C(0x637574)) };
-	struct marks marks = find_marks(world, interesting), logs = find_marks(world, long_log);
+	struct marks marks = find_marks(world, interesting), logs = find_long_commits(world);
 	/* ascending cuts: each builds on the one before */
 	uint64_t per_cut = 4, nr_cuts = nr_states / per_cut + 1;
 	for (uint64_t k = 0; k < nr_cuts && e->nr_bad < e->max_bad; k++) {
@@ -430,7 +445,7 @@ void explorer_states(struct explorer *e, uint64_t nr_states)
 			id.cut = marks.at[marks.nr * k / nr_cuts] + (size_t)rng_below(&rng, 2);
 		for (unsigned n = 0; n < per_cut && e->nr_bad < e->max_bad; n++) {
 			id.sub = n < 1 ? (unsigned)rng_below(&rng, 4) : 4 + (unsigned)rng_below(&rng, 1000);
-			id.sub = n < 1 && no_head ? 3 : id.sub;
+			id.sub = no_head ? 3 : id.sub;
 			id.again = rng_one_in(&rng, 6) || id.sub == 3;
 			id.recut = id.again ? (size_t)rng_below(&rng, 20000) : 0;
 			id.resub = id.again ? (unsigned)rng_below(&rng, 60) : 0;
