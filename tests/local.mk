@@ -257,6 +257,7 @@ thread_tests = \
 	tests/sim/test_parallel \
 	tests/unit/test_aio \
 	tests/unit/test_attack_engine \
+	tests/unit/test_intent_sync \
 	tests/unit/test_log_parallel \
 	tests/unit/test_posix_space \
 	tests/unit/test_scrub \
