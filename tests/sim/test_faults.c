@@ -31,7 +31,7 @@ static uint64_t nr_trials, nr_failed_ops, nr_bad, nr_gaps;
 
 static const char *op_text(unsigned ops)
 {
-	return ops == SIM_READ ? "read" : ops == SIM_WRITE ? "write" : "flush";
+	return ops == SIM_READ ? "read" : ops == SIM_WRITE ? "write" : ops == SIM_DISCARD ? "discard" : "flush";
 }
 
 static void run_ops(struct simpool *s, struct ops *ops, struct oracle *oracle, const struct trial *t, int *err)
@@ -125,7 +125,8 @@ static int still_open(struct simpool *s, struct ops *ops, struct oracle *oracle,
 static bool try(const struct trial *t, char *why, size_t cap)
 {
 	struct simpool_config config = {
-		.version = t->version, .nr_members = t->nr_members, .size_bytes = UINT64_C(16) << 20, .seed = t->seed
+		.version = t->version, .nr_members = t->nr_members, .size_bytes = UINT64_C(16) << 20, .seed = t->seed,
+		.discard = t->fault.ops & SIM_DISCARD
 	};
 	struct ops_config ops_config;
 	struct ops ops = { 0 };
@@ -243,6 +244,17 @@ static void run_matrix(uint64_t density)
 				}
 			}
 		}
+	}
+}
+
+/* A discard that fails costs nobody anything. */
+static void run_discards(uint64_t density)
+{
+	static const int errors[] = { -EIO, -ENOSPC, -EOPNOTSUPP };
+	for (unsigned k = 0; k < 12; k++) {
+		struct trial t = { .version = 4 + k % 3, .nr_members = 1 + k % 2, .seed = 70 + k, .nr_ops = 150, .profile = WORKLOAD_BIG };
+		t.fault = (struct sim_fault){ .ops = SIM_DISCARD, .kind = SIM_FAIL, .count = k / 3 % 2, .err = errors[k % 3] };
+		series(&t, density);
 	}
 }
 
@@ -385,7 +397,7 @@ static bool parse(int argc, char **argv, struct request *r)
 		else if (c == 's')
 			t->seed = v;
 		else if (c == 'o')
-			t->fault.ops = *optarg == 'r' ? SIM_READ : *optarg == 'w' ? SIM_WRITE : SIM_FLUSH;
+			t->fault.ops = *optarg == 'r' ? SIM_READ : *optarg == 'w' ? SIM_WRITE : *optarg == 'd' ? SIM_DISCARD : SIM_FLUSH;
 		else if (c == 'c')
 			t->fault.count = v;
 		else if (c == 'e')
@@ -425,6 +437,7 @@ int main(int argc, char **argv)
 	if (argc == 1) {
 		run_matrix(more ? 200 : 40);
 		run_log(more ? 200 : 20);
+		run_discards(more ? 200 : 5);
 		static const unsigned versions[] = { 3, 5, 6, 6 };
 		for (uint64_t seed = 1; seed <= (more ? 2000 : 40) && nr_bad < 10; seed++)
 			transient(versions[seed % 4], seed, 300, false);
