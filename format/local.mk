@@ -41,6 +41,7 @@ libpoolfs_a_SOURCES = \
 	format/member/assemble_text.c \
 	format/member/complete.c \
 	format/member/complete.h \
+	format/member/fail.c \
 	format/member/io.h \
 	format/member/io_file.c \
 	format/member/io_file.h \
@@ -119,6 +120,8 @@ libpoolfs_a_SOURCES = \
 	format/object/inode.h \
 	format/object/intent.c \
 	format/object/intent.h \
+	format/object/lost.c \
+	format/object/lost.h \
 	format/object/namei.c \
 	format/object/namei.h \
 	format/object/names.c \
@@ -143,6 +146,7 @@ libpoolfs_a_SOURCES = \
 	format/commit/checkpoint.c \
 	format/commit/checkpoint.h \
 	format/commit/commit_int.h \
+	format/commit/fail.c \
 	format/commit/replay.c \
 	format/commit/replay.h \
 	format/commit/sync.c \

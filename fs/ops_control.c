@@ -69,7 +69,9 @@ static void ioctl_info(fuse_req_t req, size_t out_size)
 static void ioctl_sync(fuse_req_t req)
 {
 	int err = pf_pool_sync(pool_of(req));
-	if (err)
+	if (err == -PF_EDATA_LOST)
+		fuse_reply_err(req, ENOTRECOVERABLE);
+	else if (err)
 		reply_code(req, err);
 	else
 		fuse_reply_ioctl(req, 0, NULL, 0);

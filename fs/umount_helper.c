@@ -53,6 +53,11 @@ static int write_out(const struct request *r, int dir_fd)
 	if ((syncfs(dir_fd) == 0 || syncfs(dir_fd) == 0) && ioctl(dir_fd, POOLFS_IOC_SYNC) == 0)
 		return 0;
 	int err = -errno;
+	if (err == -ENOTRECOVERABLE) {
+		say("%s: a member of the pool has failed, and what was written to it last is lost; everything else is durable: run "
+		    "fsck.poolfs on all members before the next mount", r->dir);
+		return 0;
+	}
 	if (err == -EROFS || err == -ENOTTY || err == -ENOTCONN || err == -ECONNABORTED)
 		return 0; /* nothing to write, or nobody who could */
 	say("%s: the pool cannot be written: %s", r->dir, strerror(-err));

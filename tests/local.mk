@@ -65,6 +65,7 @@ sim_tests = \
 	tests/sim/test_faults \
 	tests/sim/test_full \
 	tests/sim/test_lying_disk \
+	tests/sim/test_member_fails \
 	tests/sim/test_parallel
 
 cli_tests = \
@@ -145,6 +146,8 @@ tests_libtest_a_SOURCES = \
 	tests/model/testenv.h \
 	tests/sim/explorer.c \
 	tests/sim/explorer.h \
+	tests/sim/lost.c \
+	tests/sim/lost.h \
 	tests/sim/oracle.c \
 	tests/sim/oracle.h \
 	tests/sim/simcrash.c \

@@ -25,7 +25,10 @@ static int sync_one(const char *path)
 	/* both, as what the kernel could not write does not keep the rest from being made durable */
 	int pages_err = syncfs(fd) != 0 ? errno : 0;
 	int pool_err = ioctl(fd, POOLFS_IOC_SYNC) != 0 ? errno : 0;
-	if (pool_err)
+	if (pool_err == ENOTRECOVERABLE)
+		cli_message("%s: a member of the pool has failed, and what was written to it last is lost; everything else is durable; "
+			    "'poolfs status' names it", path);
+	else if (pool_err)
 		cli_message("%s: not everything could be made durable: %s; the log of the daemon says why", path,
 			    strerror(pool_err));
 	else if (pages_err == ENOSPC)

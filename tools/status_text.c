@@ -88,6 +88,8 @@ static void print_member(const struct json_value *m)
 	uint64_t errors = json_get_number(m, "errors", 0);
 	if (errors)
 		printf(" (%ju errors)", (uintmax_t)errors);
+	if (json_get_bool(m, "failed", false))
+		printf(" FAILED: %s; check the disk, unmount and run fsck.poolfs", json_get_string(m, "failure", "?"));
 	putchar('\n');
 }
 

@@ -49,6 +49,8 @@ enum pf_break {
 	PF_BREAK_LOG_FORGETS_DATA_ID = 1 << 27, /* a file record of another data id is redone on the data that is there */
 	PF_BREAK_REPLAY_UNCLAIMED = 1 << 28,   /* blocks that records name stay free in replay */
 	PF_BREAK_DISCARD_EARLY = 1 << 29,      /* blocks are discarded when they are freed, not when that is durable */
+	PF_BREAK_FAILURE_UNRECORDED = 1 << 30, /* promises go on although no superblock says that a member has failed */
+	PF_BREAK_FAILURE_FORGOTTEN = 1u << 31, /* an fsync does not look whether a failed member took data with it */
 };
 
 struct pf_env {

@@ -355,11 +355,23 @@ void pf_block_drop_late_writes(struct pf_pool *pool)
 	end_late_writes(pool, false);
 }
 
+/* A member that failed after it took the data has not got it either: as long as it is in memory nothing is lost. */
+static bool has_failed(struct pf_pool *pool, struct pf_aio_req *req)
+{
+	if (!req->result && pf_io_failed(req->io))
+		req->result = -EIO;
+	for (unsigned m = 0; req->result == -EIO && m < pool->set->nr; m++) {
+		if (pool->set->members[m].io == req->io)
+			pf_set_suspect(pool->set, m);
+	}
+	return req->result;
+}
+
 /* Everything that failed finds another place. */
 static int redo_failed(struct pf_pool *pool, struct pf_write *w, struct pf_block_io *io, bool *moved)
 {
 	for (unsigned i = 0; i < io->nr; i++) {
-		if (!io->reqs[i].result)
+		if (!has_failed(pool, &io->reqs[i]))
 			continue;
 		*moved = true;
 		int err = redo_elsewhere(pool, w, &io->reqs[i], io->first[i]);

@@ -90,6 +90,12 @@ struct pf_where pf_check_place(const struct pf_set *set, pf_addr addr);
 /* Reports a node that could not be read. 0 or -ENOMEM. */
 int pf_check_bad_node(struct pf_checker *c, const struct pf_walk_node *node, int err);
 
+/* The others went on without it. */
+static inline bool pf_check_has_failed(const struct pf_checker *c, unsigned member)
+{
+	return c->super->members[member].state == PF_MEMBER_FAILED;
+}
+
 /* The map that @group should have, as far as is known (PF_GROUP_BLOCKS bits). False: too little is known to replace
  * it. */
 bool pf_check_group_map(struct pf_checker *c, unsigned member, uint64_t group, uint8_t *used);

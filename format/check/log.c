@@ -35,6 +35,18 @@ static int look(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
 	return err == -ENOMEM ? err : 0;
 }
 
+/* A failed member keeps it from being redone until it is taken back: is there anything? */
+static bool waits_for_member(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
+{
+	struct pf_diag diag = { "" };
+	struct pf_set *set;
+	if (open_set(c, ios, nr, PF_SET_REPAIR, &set, &diag))
+		return false;
+	bool waits = pf_replay_needed(&set->super);
+	pf_set_close(set);
+	return waits;
+}
+
 /* Opens the pool as a mount would, which redoes the log, and closes it clean. */
 static int redo(struct pf_checker *c, struct pf_io *const *ios, unsigned nr, bool salvage, struct pf_diag *diag)
 {
@@ -46,6 +58,7 @@ static int redo(struct pf_checker *c, struct pf_io *const *ios, unsigned nr, boo
 	if (err || !pf_replay_needed(&set->super)) {
 		if (!err)
 			pf_set_close(set);
+		c->log_left = err == -PF_EMEMBER_FAILED && waits_for_member(c, ios, nr);
 		return err;
 	}
 	c->log_left = true;

@@ -4,7 +4,7 @@
  *
  * A crash leaves traces that are no damage: the slot that was being written is torn, or one ring or member has it and
  * another not yet. So on a pool that was not unmounted the newest slot and the one after it are not judged; on a
- * clean pool every member must have the current superblock in both rings. */
+ * clean pool every member must have the current superblock in both rings, but for those that failed before. */
 #include "check/checker.h"
 
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static const char *misplaced(const struct pf_checker *c, const struct slot *s, c
 
 static int check_slot(struct pf_checker *c, const struct slot *s, void *block, struct pf_super *newest)
 {
-	bool clean = c->super->flags & PF_SUPER_CLEAN;
+	bool clean = c->super->flags & PF_SUPER_CLEAN && !pf_check_has_failed(c, s->member);
 	struct pf_where place = pf_check_place(c->set, slot_addr(c, s));
 	int err = pf_io_read(c->set->members[s->member].io, pf_addr_block(slot_addr(c, s)) << PF_BLOCK_SHIFT, block,
 			     PF_BLOCK_SIZE);

@@ -180,6 +180,20 @@ static void table_bad(void *arg, unsigned member, bool is_root, uint64_t index, 
 	c->repairs.maps_refused |= !wanted;
 }
 
+/* Its maps are those of long ago, and are made anew from the tree, if it is to be taken back. */
+static int failed_member(struct pf_checker *c, unsigned member)
+{
+	bool wanted = pf_check_report(c, PF_PROBLEM_MEMBER_FAILED,
+				      "%s; it can be taken back: its free-space maps are then made anew; files that lost something with "
+				      "it give errors where that was (fsck.poolfs --data names them)",
+				      c->set->members[member].io->name);
+	wanted = wanted && c->blocks_known;
+	c->repairs.take_back |= (uint32_t)wanted << member;
+	c->repairs.rebuild |= wanted;
+	c->repairs.maps_refused |= !wanted;
+	return pf_tables_load(c->set, c->super, member, NULL, NULL, &c->tables[member]);
+}
+
 int pf_check_space(struct pf_checker *c)
 {
 	struct pf_disk_map *block = aligned_alloc(PF_BLOCK_SIZE, PF_BLOCK_SIZE);
@@ -188,6 +202,11 @@ int pf_check_space(struct pf_checker *c)
 	for (unsigned m = 0; m < c->set->nr; m++)
 		total += c->set->members[m].geo.nr_groups;
 	for (unsigned m = 0; !err && m < c->set->nr; m++) {
+		if (pf_check_has_failed(c, m)) {
+			done += c->set->members[m].geo.nr_groups;
+			err = failed_member(c, m);
+			continue;
+		}
 		err = pf_tables_load(c->set, c->super, m, table_bad, c, &c->tables[m]);
 		for (uint64_t g = 0; !err && g < c->set->members[m].geo.nr_groups; g++) {
 			if (done++ % 256 == 0)

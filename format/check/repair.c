@@ -3,6 +3,7 @@
 
 #include "block/pressure.h"
 #include "check/checker.h"
+#include "check/copies.h"
 #include "commit/checkpoint.h"
 #include "commit/replay.h"
 #include "object/orphan.h"
@@ -223,11 +224,40 @@ static int fix_items(struct pf_checker *c, struct pf_pool *pool)
 	return 0;
 }
 
+/* With the maps that the next checkpoint writes, these are members like the others. */
+static void take_back(struct pf_checker *c, struct pf_pool *pool)
+{
+	pthread_mutex_lock(&pool->super_lock);
+	for (unsigned m = 0; m < pool->super.nr_members; m++) {
+		if (c->repairs.take_back >> m & 1)
+			pool->super.members[m].state = PF_MEMBER_ACTIVE;
+	}
+	pthread_mutex_unlock(&pool->super_lock);
+}
+
+/* Nodes that were written without it have one copy. Where there is no room for another that is no reason not to take it back. */
+static int complete_copies(struct pf_pool *pool)
+{
+	if (pf_super_node_copies(&pool->super) == 1)
+		return 0;
+	int err = pf_commit_wait(pool, true);
+	if (!err)
+		err = pf_copies_complete(pool);
+	if (err == -ENOSPC)
+		pf_log(pool->env, PF_LOG_WARNING, "not all tree nodes could get their second copy for lack of room; make room, and run "
+		       "'poolfs upgrade'");
+	return err == -ENOSPC ? 0 : err;
+}
+
 int pf_repair_pool(struct pf_checker *c, struct pf_pool *pool)
 {
 	int err = fix_maps(c, pool);
+	if (!err && c->repairs.take_back)
+		take_back(c, pool);
 	if (!err && !c->repairs.maps_refused)
 		err = fix_items(c, pool);
+	if (!err && c->repairs.take_back)
+		err = complete_copies(pool);
 	/* maps and counters make no node dirty: the checkpoint has to be asked for */
 	return err ? err : pf_commit_wait(pool, true);
 }

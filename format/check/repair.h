@@ -59,6 +59,7 @@ struct pf_repairs {
 	struct pf_fix *fixes;
 	size_t nr, cap;
 	bool rebuild;      /* group tables are damaged: all maps are made anew from the tree */
+	uint32_t take_back; /* mask of failed members whose maps are among them: they are members like the others again */
 	bool maps_refused; /* I2 */
 };
 

@@ -10,25 +10,21 @@
 
 #include <stdlib.h>
 
-#define TRIES 8 /* of a step, before the pool gives up: reading a map may fail for a moment as well as writing a node */
-
 uint32_t pf_commit_meta_mask(const struct pf_super *super)
 {
-	uint32_t mask = 0;
-	for (unsigned i = 0; i < super->nr_meta; i++)
-		mask |= 1u << super->meta_members[i];
-	return mask;
+	return pf_super_meta(super);
 }
 
-static uint32_t all_members(const struct pf_pool *pool)
+uint32_t pf_commit_all_mask(const struct pf_pool *pool)
 {
-	return pool->set->nr == 32 ? UINT32_MAX : (1u << pool->set->nr) - 1;
+	uint32_t all = pool->set->nr == 32 ? UINT32_MAX : (1u << pool->set->nr) - 1;
+	return all & ~pf_set_failed(pool->set);
 }
 
 /* The flush that makes G's nodes, maps and data durable. */
 static int flush_written(struct pf_pool *pool)
 {
-	uint32_t mask = all_members(pool);
+	uint32_t mask = pf_commit_all_mask(pool);
 	if (pf_breaks(pool->env, PF_BREAK_FLUSH_BEFORE_SUPER))
 		return 0;
 	if (pf_breaks(pool->env, PF_BREAK_FLUSH_ONE_MEMBER))
@@ -41,9 +37,10 @@ static void freeze_log(struct pf_pool *pool, struct pf_super *next)
 {
 	if (!pool->log)
 		return;
-	next->log_start = pf_log_freeze(pool->log);
-	next->log_epoch = next->epochs[0].id;
 	pf_log_place(next);
+	pf_log_move(pool->log, next);
+	next->log_start = pf_log_freeze(pool->log);
+	next->log_epoch = pf_log_epoch(pool->log);
 	if (pf_breaks(pool->env, PF_BREAK_LOG_START_EARLY))
 		pf_log_release(pool->log, next->log_start);
 }
@@ -56,23 +53,25 @@ static int freeze(struct pf_pool *pool)
 	pthread_mutex_lock(&pool->super_lock);
 	c->next = pool->super;
 	pthread_mutex_unlock(&pool->super_lock);
+	c->sealed = false;
+	c->suspects = pf_set_take_suspects(pool->set);
 	pthread_rwlock_wrlock(&pool->sync_hold);
 	pf_tree_lock(pool->tree);
-	uint64_t generation = pool->open_generation++;
+	uint64_t generation = c->next.generation = pool->open_generation++;
 	pf_tree_freeze(pool->tree, generation);
 	pf_space_freeze(pool->space);
+	pf_commit_record(pool);
 	freeze_log(pool, &c->next);
 	c->next.counters = pool->counters;
 	pf_space_stats(pool->space, &space);
 	pf_tree_unlock(pool->tree);
 	pthread_rwlock_unlock(&pool->sync_hold);
 	pf_tree_stats(pool->tree, &tree); /* frozen nodes stay as many until this checkpoint is durable */
-	c->next.generation = generation;
 	c->next.flags &= ~(uint64_t)PF_SUPER_CLEAN;
 	c->next.written_ns = pf_now_ns(pool->env);
 	/* a number taken after the freeze is merely skipped after a crash */
 	c->next.counters.next_id = c->next.counters.next_orphan = atomic_load(&pool->next_id);
-	c->next.counters.node_blocks = space.node_blocks + tree.frozen_nodes * PF_NODE_BLOCKS * pf_super_node_copies(&c->next);
+	c->next.counters.node_blocks = space.node_blocks + tree.frozen_nodes * PF_NODE_BLOCKS * pf_set_node_copies(pool->set);
 	pthread_mutex_lock(&c->lock);
 	c->frozen = generation;
 	pthread_mutex_unlock(&c->lock);
@@ -104,9 +103,10 @@ static int flush_all(struct pf_pool *pool)
 	return flush_written(pool);
 }
 
-static uint32_t super_mask(const struct pf_commit *c)
+static uint32_t super_mask(const struct pf_pool *pool)
 {
-	return pf_commit_meta_mask(&c->next) | c->changed_mask;
+	const struct pf_commit *c = pool->commit;
+	return (pf_commit_meta_mask(&c->next) | c->changed_mask | c->suspects) & pf_commit_all_mask(pool);
 }
 
 static int write_super(struct pf_pool *pool)
@@ -114,18 +114,21 @@ static int write_super(struct pf_pool *pool)
 	struct pf_commit *c = pool->commit;
 	int err = 0;
 	if (pf_breaks(pool->env, PF_BREAK_FLUSH_BEFORE_COMPLETION))
-		err = pf_set_flush(pool->set, super_mask(c), NULL);
+		err = pf_set_flush(pool->set, super_mask(pool), NULL);
+	if (!c->sealed)
+		pf_commit_record(pool);
+	c->sealed = true;
 	struct pf_super super = c->next;
 	if (pf_breaks(pool->env, PF_BREAK_LOG_START_LATE))
 		super.log_start++;
-	return err ? err : pf_set_write_super(pool->set, &super, super_mask(c), NULL);
+	return err ? err : pf_set_write_super(pool->set, &super, super_mask(pool), &c->unwritten);
 }
 
 static int flush_super(struct pf_pool *pool)
 {
 	if (pf_breaks(pool->env, PF_BREAK_FLUSH_AFTER_SUPER | PF_BREAK_FLUSH_BEFORE_COMPLETION))
 		return 0;
-	return pf_set_flush(pool->set, super_mask(pool->commit), NULL);
+	return pf_set_flush(pool->set, super_mask(pool), NULL);
 }
 
 static int durable(struct pf_pool *pool)
@@ -135,7 +138,7 @@ static int durable(struct pf_pool *pool)
 	pf_tree_durable(pool->tree);
 	pf_tree_unlock(pool->tree);
 	atomic_store_explicit(&pool->durable_generation, c->next.generation, memory_order_release);
-	pf_icache_durable(pool->icache, c->next.generation);
+	pf_icache_durable(pool, c->next.generation);
 	if (pool->log)
 		pf_log_release(pool->log, c->next.log_start);
 	pf_space_durable(pool->space); /* long lists take a while: the tree need not wait for it */
@@ -144,6 +147,7 @@ static int durable(struct pf_pool *pool)
 	pthread_mutex_unlock(&pool->super_lock);
 	pthread_mutex_lock(&c->lock);
 	c->durable = c->next.generation;
+	c->recorded = pf_super_failed(&c->next);
 	pthread_mutex_unlock(&c->lock);
 	pf_block_late_writes(pool);
 	return 0;
@@ -166,9 +170,13 @@ static const struct {
 static int run_phase(struct pf_pool *pool, enum pf_commit_phase phase)
 {
 	int err = 0;
-	for (unsigned try = 0; try < TRIES;) {
+	pf_commit_note_failures(pool);
+	for (unsigned try = 0; try < PF_COMMIT_TRIES;) {
 		uint64_t released = pf_space_released(pool->space);
 		err = steps[phase].run(pool);
+		bool fewer = pf_commit_note_failures(pool); /* members: it is done, or can be, without them */
+		if (err && fewer)
+			continue;
 		if (!err || steps[phase].final)
 			break;
 		if (err == -ENOSPC && pf_space_await_release(pool->space, released))
@@ -177,6 +185,8 @@ static int run_phase(struct pf_pool *pool, enum pf_commit_phase phase)
 		if (err == -ENOSPC && !pf_space_retry_maps(pool->space) && try)
 			break;
 		try++;
+		if (try == PF_COMMIT_TRIES && pf_commit_give_up(pool, phase, err) && pf_commit_note_failures(pool))
+			try = 0;
 	}
 	if (err == -ENOSPC && steps[phase].final)
 		err = -EIO; /* what a flush could not write is lost: there is nothing to wait for */
@@ -199,7 +209,7 @@ static int step(struct pf_pool *pool, uint64_t generation)
 		pthread_cond_wait(&c->changed, &c->lock);
 	enum pf_commit_phase phase = c->phase;
 	int err = atomic_load(&pool->failed);
-	bool idle = !err && phase == PF_COMMIT_IDLE && c->frozen >= generation;
+	bool idle = !err && phase == PF_COMMIT_IDLE && c->frozen >= generation && !pf_commit_unrecorded(pool);
 	c->stepping = !err && !idle;
 	pthread_mutex_unlock(&c->lock);
 	if (err || idle)
@@ -229,7 +239,7 @@ int pf_commit_reach(struct pf_pool *pool, uint64_t generation)
 	int err = 0;
 	pthread_mutex_lock(&c->lock);
 	uint64_t nr_failures = c->nr_failures;
-	while (!err && c->durable < generation) {
+	while (!err && (c->durable < generation || pf_commit_unrecorded(pool))) {
 		if (c->nr_failures != nr_failures) {
 			err = c->last_error;
 			break;
@@ -312,6 +322,7 @@ int pf_commit_create(struct pf_pool *pool)
 	pthread_cond_init(&c->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	c->frozen = c->durable = c->wanted = pool->super.generation;
+	c->recorded = pf_super_failed(&pool->super);
 	pool->commit = c;
 	pool->make_room = make_room;
 	pool->throttle = throttle;
@@ -335,15 +346,17 @@ int pf_commit_super(struct pf_pool *pool, struct pf_super *super, uint32_t mask)
 	struct pf_commit *c = pool->commit;
 	super->generation = pool->open_generation;
 	super->written_ns = pf_now_ns(pool->env);
-	int err = pf_set_write_super(pool->set, super, mask, NULL);
+	/* used up even if this fails: no two superblocks of one generation say different things */
+	pool->open_generation++;
+	int err = pf_set_write_super(pool->set, super, mask, &c->unwritten);
 	if (!err)
 		err = pf_set_flush(pool->set, mask, NULL);
 	if (err)
 		return err;
-	pool->open_generation++;
 	atomic_store_explicit(&pool->durable_generation, super->generation, memory_order_release);
 	pthread_mutex_lock(&c->lock);
 	c->frozen = c->durable = super->generation;
+	c->recorded = pf_super_failed(super);
 	pthread_mutex_unlock(&c->lock);
 	pthread_mutex_lock(&pool->super_lock);
 	pool->super = *super;

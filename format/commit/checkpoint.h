@@ -17,6 +17,10 @@
  *   I3  A step that fails is tried again; when that does not help, the pool takes no more changes ('failed'), and what was
  *       committed last stays as it is. A failed flush or superblock write is final (pitfalls 1.13). A full host filesystem
  *       is not a failure: the step waits until there is room.
+ *       A pool that can lose a member (design rule 9, member/set.h I5) gives those up that are to blame, and the checkpoint under way
+ *       goes on without them: nodes have a copy elsewhere; what was on them, and their maps, are not waited for. Its superblock says
+ *       which have failed, under a new epoch. Where that comes too late for it, another checkpoint follows at once; nobody who
+ *       waits is told of success before the failure stands in superblocks that are durable.
  *   I4  Whoever waits is told of a failure of the attempt it waited for.
  *   I5  Whoever waits for a checkpoint takes its steps, unless another thread is at one. So a waiter may hold inode locks or
  *       names_lock: it depends on no thread that may need them (the worker drains inodes before it asks for a checkpoint).
@@ -51,6 +55,11 @@ void pf_commit_stop_workers(struct pf_pool *pool);
 int pf_commit_super(struct pf_pool *pool, struct pf_super *super, uint32_t mask);
 
 uint32_t pf_commit_meta_mask(const struct pf_super *super);
+uint32_t pf_commit_all_mask(const struct pf_pool *pool); /* members that have not failed */
+
+/* The last superblock of a pool that is being closed, with the clean flag, on the members that have not failed. No workers; everything
+ * has been committed. */
+int pf_commit_clean(struct pf_pool *pool);
 
 /* Drains staged blocks of all files and waits for a checkpoint. */
 int pf_commit_sync(struct pf_pool *pool);

@@ -4,6 +4,7 @@
 #include "commit/checkpoint.h"
 #include "object/inode.h"
 #include "object/intent.h"
+#include "object/lost.h"
 #include "object/stage.h"
 
 /* After a failed flush nobody knows what of the last writes is there (pitfalls 1.13). */
@@ -41,6 +42,17 @@ static int sync_file(struct pf_pool *pool, struct pf_inode *inode, bool *in_log,
 	return err;
 }
 
+/* A member that failed may have taken some of the file with it: in the flush that this fsync waited for, or long ago. */
+static int check_lost(struct pf_pool *pool, struct pf_inode *inode)
+{
+	if (!pf_set_failed(pool->set) || !pf_inode_is_file(inode) || pf_breaks(pool->env, PF_BREAK_FAILURE_FORGOTTEN))
+		return 0;
+	pthread_rwlock_wrlock(&inode->lock);
+	int err = pf_lost_check(pool, inode);
+	pthread_rwlock_unlock(&inode->lock);
+	return err;
+}
+
 int pf_fsync(struct pf_pool *pool, uint64_t ino)
 {
 	struct pf_inode *inode;
@@ -50,13 +62,13 @@ int pf_fsync(struct pf_pool *pool, uint64_t ino)
 		return err;
 	if (!pool->read_only) {
 		err = sync_file(pool, inode, &in_log, &done);
+		if (!err && !done)
+			err = commit(pool, in_log);
+		if (!err)
+			err = check_lost(pool, inode);
 	}
 	pf_inode_put(pool, inode);
-	if (atomic_load(&pool->failed))
-		return -EIO; /* engine.h I4, whatever a drain says of it */
-	if (err || pool->read_only || done)
-		return err;
-	return commit(pool, in_log);
+	return atomic_load(&pool->failed) ? -EIO : err; /* engine.h I4, whatever a drain says of it */
 }
 
 int pf_commit_sync(struct pf_pool *pool)
@@ -67,5 +79,7 @@ int pf_commit_sync(struct pf_pool *pool)
 	int commit_err = pf_commit_wait(pool, false);
 	if (atomic_load(&pool->failed))
 		return -EIO;
-	return err ? err : commit_err;
+	if (err || commit_err)
+		return err ? err : commit_err;
+	return pf_set_lost(pool->set) ? -PF_EDATA_LOST : 0;
 }

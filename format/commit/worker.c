@@ -58,7 +58,7 @@ static void *checkpointer(void *arg)
 		}
 		if (interval) {
 			pf_stage_drain_all(pool); /* failures are kept with the inodes */
-			err = pf_commit_wait(pool, false);
+			err = pf_commit_wait(pool, atomic_load(&pool->set->suspects));
 		} else {
 			err = pf_commit_reach(pool, wanted);
 		}

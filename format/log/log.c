@@ -25,12 +25,13 @@ uint32_t pf_log_mask(const struct pf_super *super)
 	return mask;
 }
 
-/* The length of a ring is in the member's row, whether the member is there or not: the others must find the same places. */
+/* The length of a ring is in the member's row, whether the member is there or not: the others must find the same places. Those of
+ * all metadata members count, so that the places stay when one of them fails and another takes over. */
 uint32_t pf_log_ring_blocks(const struct pf_set *set, const struct pf_super *super)
 {
-	uint32_t ring = PF_LOG_MAX_BLOCKS, mask = pf_log_mask(super);
+	uint32_t ring = PF_LOG_MAX_BLOCKS, mask = pf_log_mask(super), all = mask | pf_super_meta(super);
 	for (unsigned id = 0; id < set->nr; id++) {
-		if ((mask >> id & 1) && super->members[id].log_blocks < ring)
+		if ((all >> id & 1) && super->members[id].log_blocks < ring)
 			ring = super->members[id].log_blocks;
 	}
 	return mask ? ring - ring % PF_LOG_CHUNK_BLOCKS : 0;
@@ -85,6 +86,15 @@ void pf_log_trim(struct pf_log *log)
 	}
 }
 
+void pf_log_settle_members(struct pf_log *log)
+{
+	log->nr_members = 0;
+	for (unsigned id = 0; id < log->set->nr; id++) {
+		if (log->placed >> id & 1)
+			log->members[log->nr_members++] = id;
+	}
+}
+
 /* -- opening -------------------------------------------------------------------------------------------------------- */
 static int init_memory(struct pf_log *log)
 {
@@ -114,10 +124,8 @@ int pf_log_open(struct pf_set *set, const struct pf_super *super, uint64_t epoch
 	memcpy(log->pool_uuid, super->pool_uuid, sizeof(log->pool_uuid));
 	log->epoch = epoch;
 	log->ring_blocks = ring;
-	for (unsigned id = 0; id < set->nr; id++) {
-		if (mask >> id & 1)
-			log->members[log->nr_members++] = id;
-	}
+	log->placed = mask;
+	pf_log_settle_members(log);
 	log->start = log->durable = log->written = log->open = log->frozen = first_lsn;
 	log->mem_first = chunk_floor(first_lsn);
 	log->last_writes = &log->writes;
@@ -316,6 +324,8 @@ uint64_t pf_log_freeze(struct pf_log *log)
 		log->written = log->open;
 		log->gap_end = log->open;
 		log->gap = false;
+		/* nor does anybody wait for the data that it names: the checkpoint has that, or it is lost with a member */
+		log->data_members = 0;
 		pf_log_trim(log);
 	}
 	uint64_t lsn = log->frozen = log->open;
@@ -338,6 +348,19 @@ void pf_log_release(struct pf_log *log, uint64_t start)
 	pf_log_trim(log);
 	pf_log_wake_all(log);
 	pthread_mutex_unlock(&log->lock);
+}
+
+void pf_log_move(struct pf_log *log, const struct pf_super *super)
+{
+	pthread_mutex_lock(&log->lock);
+	assert(log->placed == pf_log_mask(super) || log->gap || pf_breaks(log->set->env, PF_BREAK_LOG_IGNORES_GAP));
+	log->placed = pf_log_mask(super);
+	pthread_mutex_unlock(&log->lock);
+}
+
+uint64_t pf_log_epoch(const struct pf_log *log)
+{
+	return log->epoch;
 }
 
 bool pf_log_wants_checkpoint(struct pf_log *log)

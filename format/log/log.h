@@ -23,8 +23,11 @@
  *       not be written opens a gap, as a log block that could not.
  *   I5  A commit serves all who wait; those who come while one is under way share the next one.
  *   I6  The space before 'start' is written again only after pf_log_release() (pitfalls 1.16).
- *   I7  A failed flush is final: pf_log_commit() returns -EIO, now and ever after, and the caller fails the pool or the member
- *       (pitfalls 1.13). A failed write is not: it opens a gap.
+ *   I7  A failed flush is final (pitfalls 1.13). If its member could be given up (member/set.h I5) it opens a gap: the checkpoint that
+ *       says so makes the promises. Else pf_log_commit() returns -EIO, now and ever after, and the caller fails the pool. A failed
+ *       write opens a gap.
+ *   I8  The members of the log change behind a gap only, with the freeze that closes it: what was written to the others before is not
+ *       needed after it.
  *
  * Locks: one mutex inside, never held across I/O; append may be called under the tree lock or an inode lock.
  * Uses: base, ondisk, member.
@@ -47,7 +50,7 @@ uint32_t pf_log_ring_blocks(const struct pf_set *set, const struct pf_super *sup
 /* Members on which the log lies, as a mask. */
 uint32_t pf_log_mask(const struct pf_super *super);
 
-/* Puts the log of @super on its first two metadata members, or the only one. */
+/* Puts the log of @super on its first two metadata members that have not failed, or the only one. */
 void pf_log_place(struct pf_super *super);
 
 /* Longest record, in bytes: an eighth of the ring (rule 5). */
@@ -90,6 +93,10 @@ bool pf_log_wants_checkpoint(struct pf_log *log);
 /* -- checkpoint -------------------------------------------------------------------------------------------------------- */
 /* Under the exclusive tree lock: closes the open block. Returns T: what is appended from now on has LSNs >= T. */
 uint64_t pf_log_freeze(struct pf_log *log);
+/* From here on the log lies on the log members of @super. If these are others than before, a gap has been opened since a member
+ * failed, and a freeze that closes it follows (I8). */
+void pf_log_move(struct pf_log *log, const struct pf_super *super);
+uint64_t pf_log_epoch(const struct pf_log *log); /* in which blocks are written */
 /* The checkpoint whose freeze returned @start is durable on all metadata members: blocks before it are free (I6), what they
  * promised is durable by it, and gaps before it are closed. */
 void pf_log_release(struct pf_log *log, uint64_t start);

@@ -31,7 +31,7 @@ struct pf_log {
 	uint8_t pool_uuid[16];
 	uint64_t epoch;
 	uint32_t ring_blocks;
-	unsigned nr_members;
+	unsigned nr_members; /* these two: the writer's */
 	unsigned members[PF_MAX_META_MEMBERS]; /* ids */
 	uint32_t failing;                      /* mask: of those, which could not be written last time; the writer's */
 
@@ -40,6 +40,7 @@ struct pf_log {
 	uint64_t round;
 
 	uint64_t start, durable, written, open;
+	uint32_t placed;       /* mask: where who writes next finds the log */
 	uint32_t used;         /* bytes in the open block; 0: not begun */
 	uint32_t data_members; /* mask: named by records that are not durable yet */
 	struct pf_log_writes *writes, **last_writes; /* of records that no commit has taken yet */
@@ -63,6 +64,7 @@ struct pf_log {
 struct pf_disk_log_head *pf_log_block(const struct pf_log *log, uint64_t lsn);
 
 /* With the lock: */
+void pf_log_settle_members(struct pf_log *log); /* members[] by 'placed'; nobody writes */
 void pf_log_close_block(struct pf_log *log); /* the open one, if it has anything */
 void pf_log_open_gap(struct pf_log *log);
 void pf_log_trim(struct pf_log *log); /* gives back the memory of what is written, or need not be */

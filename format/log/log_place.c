@@ -6,7 +6,10 @@
 
 void pf_log_place(struct pf_super *super)
 {
-	super->nr_log = super->nr_meta < LOG_COPIES ? super->nr_meta : LOG_COPIES;
-	for (unsigned i = 0; i < super->nr_log; i++)
-		super->log_members[i] = super->meta_members[i];
+	uint32_t failed = pf_super_failed(super);
+	super->nr_log = 0;
+	for (unsigned i = 0; i < super->nr_meta && super->nr_log < LOG_COPIES; i++) {
+		if (!(failed >> super->meta_members[i] & 1))
+			super->log_members[super->nr_log++] = super->meta_members[i];
+	}
 }

@@ -42,7 +42,7 @@ static void report(struct pf_log *log, const struct pf_aio_req *reqs, unsigned n
 {
 	for (unsigned i = 0; i < nr; i++) {
 		unsigned id = log->members[i % log->nr_members];
-		if (reqs[i].result == 0 || (log->failing & bit(id)))
+		if (reqs[i].result == 0 || ((log->failing | pf_set_failed(log->set)) & bit(id)))
 			continue;
 		log->failing |= bit(id);
 		pf_log(log->set->env, PF_LOG_WARNING,
@@ -143,12 +143,13 @@ static int write_blocks(struct pf_log *log, const struct job *job)
 	return failed || !good ? -EAGAIN : 0;
 }
 
+/* -EAGAIN: the pool goes on without the members that failed. */
 static int flush(struct pf_log *log, uint32_t members)
 {
 	uint32_t failed;
 	int err = pf_set_flush(log->set, members, &failed);
-	if (!err)
-		return 0;
+	if (!err || !(failed & ~pf_set_failed(log->set)))
+		return err ? -EAGAIN : 0;
 	for (unsigned id = 0; id < log->set->nr; id++) {
 		if (failed & bit(id))
 			pf_log(log->set->env, PF_LOG_ERROR,
@@ -182,6 +183,7 @@ static struct job begin_writing(struct pf_log *log)
 {
 	assert(!log->busy);
 	log->busy = true;
+	pf_log_settle_members(log);
 	log->writing_from = log->written;
 	log->writing_to = log->open;
 	return (struct job){ .from = log->written, .to = log->open, .durable = log->durable };

@@ -207,14 +207,15 @@ static void complete(struct pf_aio_req *req)
 		pf_io_account_write(req->io, req->len_bytes, req->result);
 }
 
-/* The next request at or after *next that is for the ring, or nr. A write whose space the host refuses is settled here. */
+/* The next request at or after *next that is for the ring, or nr. What has no space on the host, or
+ * goes to a member that was given up, is settled here. */
 static unsigned next_for_ring(struct pf_aio_req *reqs, unsigned from, unsigned nr)
 {
 	for (unsigned i = from; i < nr; i++) {
 		if (reqs[i].io->fd < 0)
 			continue;
-		int err = 0;
-		if (reqs[i].op == PF_AIO_WRITE)
+		int err = pf_io_failed(reqs[i].io) ? -EIO : 0;
+		if (!err && reqs[i].op == PF_AIO_WRITE)
 			err = pf_io_file_prepare_write(reqs[i].io, reqs[i].off_bytes, reqs[i].len_bytes);
 		if (!err)
 			return i;

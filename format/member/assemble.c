@@ -281,11 +281,23 @@ static int refuse_outdated(struct assembly *a, unsigned id, bool diverged)
 		c->io->name, id + 1, a->pool, own, a->winner->io->name, theirs);
 }
 
+/* What the others have written without it is not on it: its maps would give away blocks that are in use. */
+static int refuse_failed(struct assembly *a, unsigned id)
+{
+	char when[PF_TEXT_BYTES];
+	return pf_diag_set(a->diag, -PF_EMEMBER_FAILED,
+			   "%s: member %u of %s failed while the pool was in use, which went on without it until %s; check the disk, then "
+			   "take it back by fsck.poolfs -y on all members, or mount read-only",
+			   a->found[id]->io->name, id + 1, a->pool, pf_text_time(a->winner->super.written_ns, when));
+}
+
 static int check_current(struct assembly *a, unsigned id)
 {
 	const struct candidate *c = a->found[id];
 	const struct pf_super *winner = &a->winner->super;
 	const struct pf_member_row *row = &winner->members[id], *own = &c->super.members[id];
+	if (row->state == PF_MEMBER_FAILED && (a->flags & PF_SET_WRITE) && !(a->flags & PF_SET_REPAIR))
+		return refuse_failed(a, id);
 	if (c == a->winner || c->err)
 		return 0;
 	bool diverged = has_diverged(winner, &c->super);

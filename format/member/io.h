@@ -15,6 +15,7 @@
  *       nr_writes_durable up to the count that it saw before it began. So a member that is not pf_io_dirty() has nothing
  *       that a flush could make durable, also while another thread flushes it, and one whose flush failed stays dirty.
  *   I7  The wrappers below and member/aio.c are the only callers of the ops; they keep the counters.
+ *   I8  An io that was given up ('failed') gets no call any more: everything returns -EIO at once, and counts nowhere.
  *
  * Uses: base.
  */
@@ -57,8 +58,13 @@ struct pf_io {
 	uint64_t host_dev;    /* st_dev of an image file's filesystem, else 0 */
 	atomic_uint_fast64_t nr_reads, nr_writes, nr_writes_durable, nr_flushes, bytes_read, bytes_written;
 	atomic_uint_fast64_t nr_errors; /* failed transfers and flushes, and blocks that did not match their checksum */
+	atomic_bool failed;             /* for good (member/set.h I5) */
 };
 
+static inline bool pf_io_failed(struct pf_io *io)
+{
+	return atomic_load_explicit(&io->failed, memory_order_acquire);
+}
 static inline void pf_io_account_error(struct pf_io *io)
 {
 	atomic_fetch_add_explicit(&io->nr_errors, 1, memory_order_relaxed);
@@ -100,18 +106,24 @@ static inline void pf_io_account_flush_end(struct pf_io *io, uint64_t nr_writes,
 
 static inline int pf_io_read(struct pf_io *io, uint64_t off_bytes, void *buf, size_t len_bytes)
 {
+	if (pf_io_failed(io))
+		return -EIO;
 	int err = io->ops->read(io, off_bytes, buf, len_bytes);
 	pf_io_account_read(io, len_bytes, err);
 	return err;
 }
 static inline int pf_io_write(struct pf_io *io, uint64_t off_bytes, const void *buf, size_t len_bytes)
 {
+	if (pf_io_failed(io))
+		return -EIO;
 	int err = io->ops->write(io, off_bytes, buf, len_bytes);
 	pf_io_account_write(io, len_bytes, err);
 	return err;
 }
 static inline int pf_io_flush(struct pf_io *io)
 {
+	if (pf_io_failed(io))
+		return -EIO;
 	uint64_t nr_writes = pf_io_account_flush_begin(io);
 	int err = io->ops->flush(io);
 	pf_io_account_flush_end(io, nr_writes, err);
@@ -119,11 +131,11 @@ static inline int pf_io_flush(struct pf_io *io)
 }
 static inline int pf_io_discard(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
 {
-	return io->ops->discard(io, off_bytes, len_bytes);
+	return pf_io_failed(io) ? -EIO : io->ops->discard(io, off_bytes, len_bytes);
 }
 static inline int pf_io_allocate(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
 {
-	return io->ops->allocate(io, off_bytes, len_bytes);
+	return pf_io_failed(io) ? -EIO : io->ops->allocate(io, off_bytes, len_bytes);
 }
 static inline void pf_io_close(struct pf_io *io)
 {

@@ -38,6 +38,7 @@ static int new_set(const struct pf_env *env, struct pf_set **out)
 		return err;
 	}
 	set->env = env;
+	pthread_mutex_init(&set->fail_lock, NULL);
 	*out = set;
 	return 0;
 }
@@ -122,6 +123,7 @@ void pf_set_close(struct pf_set *set)
 	for (unsigned i = 0; i < set->nr; i++)
 		pf_io_close(set->members[i].io);
 	pf_aio_destroy(set->aio);
+	pthread_mutex_destroy(&set->fail_lock);
 	free(set);
 }
 
@@ -200,26 +202,55 @@ out:
 	return err;
 }
 
+/* What of @mask is to be flushed: *failed gets members that were given up too early, *flushed those that need no flush. */
+static unsigned list_dirty(struct pf_set *set, uint32_t mask, unsigned *ids, struct pf_io **ios, uint32_t *failed, uint32_t *flushed)
+{
+	unsigned nr = 0;
+	for (unsigned id = 0; id < set->nr; id++) {
+		struct pf_io *io = set->members[id].io;
+		uint32_t bit = UINT32_C(1) << id;
+		if (!(mask & bit))
+			continue;
+		if (!pf_io_dirty(io)) {
+			*flushed |= bit;
+		} else if (pf_io_failed(io)) {
+			*failed |= bit;
+		} else {
+			ids[nr] = id;
+			ios[nr++] = io;
+		}
+	}
+	return nr;
+}
+
+/* Change @nr and all before it are durable on the members of @mask. */
+static void note_flushed(struct pf_set *set, uint32_t mask, uint64_t nr)
+{
+	for (unsigned id = 0; id < set->nr; id++) {
+		struct pf_member *m = &set->members[id];
+		uint_fast64_t old = atomic_load(&m->flushed);
+		while ((mask >> id & 1) && old < nr && !atomic_compare_exchange_weak(&m->flushed, &old, nr))
+			;
+	}
+}
+
 int pf_set_flush(struct pf_set *set, uint32_t mask, uint32_t *failed)
 {
 	struct pf_io *ios[PF_MAX_MEMBERS];
-	unsigned ids[PF_MAX_MEMBERS], nr = 0;
+	unsigned ids[PF_MAX_MEMBERS];
 	int results[PF_MAX_MEMBERS];
-	for (unsigned id = 0; id < set->nr; id++) {
-		if ((mask >> id & 1) && pf_io_dirty(set->members[id].io)) {
-			ids[nr] = id;
-			ios[nr++] = set->members[id].io;
-		}
-	}
+	uint32_t failed_here = 0, failed_before = 0, flushed = 0;
+	uint64_t nr_changes = atomic_load(&set->nr_changes);
+	unsigned nr = list_dirty(set, mask, ids, ios, &failed_before, &flushed);
 	int err = pf_aio_flush(set->aio, ios, nr, results);
-	uint32_t failed_here = 0;
-	for (unsigned i = 0; i < nr; i++) {
-		if (results[i] < 0)
-			failed_here |= UINT32_C(1) << ids[i];
-	}
+	for (unsigned i = 0; i < nr; i++)
+		*(results[i] < 0 ? &failed_here : &flushed) |= UINT32_C(1) << ids[i];
+	note_flushed(set, flushed, nr_changes);
+	if (failed_here && set->may_lose)
+		pf_set_fail(set, failed_here, "flush", err);
 	if (failed)
-		*failed = failed_here;
-	return err;
+		*failed = failed_here | failed_before;
+	return err ? err : failed_before ? -EIO : 0;
 }
 
 /* -- blocks by address ---------------------------------------------------------------------------------------------- */

@@ -12,6 +12,11 @@
  *       that root is on it with the generation and CRC named (power failed between two superblocks), and stale if not.
  *   I3  Nothing is written before pf_set_write_super(); a refused pool is unchanged on disk.
  *   I4  members[id] is the member with that id; all nr_members are present after a successful open.
+ *   I5  A member that fails (design rule 9) is given up for as long as the set is open: all its I/O returns -EIO at once. So what was
+ *       written to it since its last good flush never counts as durable, whatever the disk says later (pitfalls 1.13). Metadata members
+ *       are never all given up.
+ *   I6  Changes of data are numbered (pf_set_note_data()) after their writes completed. A flush that succeeds covers the changes up
+ *       to the number that it saw before it began.
  *
  * Uses: base, ondisk, member/io, member/aio.
  */
@@ -22,12 +27,16 @@
 #include "ondisk/geometry.h"
 #include "ondisk/super.h"
 
+#include <pthread.h>
+
 struct pf_member {
 	unsigned id;
 	struct pf_io *io;
 	struct pf_geometry geo;
 	uint64_t super_generation; /* of the newest superblock that lies on it; 0: none could be read (PF_SET_REPAIR) */
 	bool stale;                /* let pass by PF_SET_REPAIR: what its tables say is not to be believed */
+	atomic_int error;          /* why it was given up; 0: it was not */
+	atomic_uint_fast64_t changed, flushed; /* numbers of the latest change on it, and of the latest that is durable (I6) */
 };
 
 struct pf_set {
@@ -37,12 +46,16 @@ struct pf_set {
 	struct pf_member members[PF_MAX_MEMBERS];
 	struct pf_super super; /* the winner, as read */
 	bool read_only;
+	bool may_lose; /* pf_set_allow_loss() */
+	pthread_mutex_t fail_lock;
+	atomic_uint failed, suspects; /* masks */
+	atomic_uint_fast64_t nr_changes;
 };
 
 enum pf_set_flags {
 	PF_SET_WRITE = 1,      /* lock for writing; an unknown ro-compat bit then refuses */
 	PF_SET_UNLOCKED = 2,   /* read-only without a lock (status of a mounted pool) */
-	PF_SET_REPAIR = 4,     /* fsck: a stale or diverged member is accepted (and so marked), the caller rebuilds its maps;
+	PF_SET_REPAIR = 4,     /* fsck: a stale, diverged or failed member is accepted (and so marked), the caller rebuilds its maps;
 	                        * one without a single good superblock is recognised by its table root */
 };
 
@@ -71,8 +84,38 @@ int pf_set_read_super(struct pf_io *io, struct pf_super *out, unsigned *nr_bad);
  * of failed members. */
 int pf_set_write_super(struct pf_set *set, const struct pf_super *super, uint32_t mask, uint32_t *failed);
 
-/* Flushes those members of @mask that have been written since their last flush, in parallel. */
+/* Flushes those members of @mask that have been written since their last flush, in parallel. One that has been given up before its
+ * last writes were flushed fails. A failed flush gives its member up, where the pool can lose it (pf_set_fail()). */
 int pf_set_flush(struct pf_set *set, uint32_t mask, uint32_t *failed);
+
+/* -- members that fail (fail.c) ------------------------------------------------------------------------------------------- */
+/* The pool goes on without any of its members, as long as a metadata member is left. Before threads use the set. */
+void pf_set_allow_loss(struct pf_set *set);
+/* Gives up members of @mask for good, and says so: @what went wrong there, and @err. Returns those of @mask that the pool cannot do
+ * without (after pf_set_allow_loss() the metadata members, if all that are left are among them): they stay as they are. */
+uint32_t pf_set_fail(struct pf_set *set, uint32_t mask, const char *what, int err);
+/* Those given up so far. */
+static inline uint32_t pf_set_failed(const struct pf_set *set)
+{
+	return atomic_load(&set->failed);
+}
+/* Copies of a node that is written now: pf_super_node_copies() of what is left. */
+unsigned pf_set_node_copies(const struct pf_set *set);
+
+/* A read or write there failed: the next checkpoint writes to it, and finds out whether it is there at all. */
+static inline void pf_set_suspect(struct pf_set *set, unsigned id)
+{
+	if (set->may_lose && id < set->nr)
+		atomic_fetch_or(&set->suspects, UINT32_C(1) << id);
+}
+uint32_t pf_set_take_suspects(struct pf_set *set);
+
+/* Data was written to the members of @mask, and now becomes visible: the number of this change (I6). */
+uint64_t pf_set_note_data(struct pf_set *set, uint32_t mask);
+/* Members of @mask on which change @nr need not be durable yet; together with pf_set_failed(): never will be. */
+uint32_t pf_set_unflushed(const struct pf_set *set, uint32_t mask, uint64_t nr);
+/* Members that were given up before all data on them was durable. */
+uint32_t pf_set_lost(const struct pf_set *set);
 
 /* Block I/O by address. @buf aligned. Errors: -EIO (also: address out of the member), -ENOSPC. */
 int pf_set_read(struct pf_set *set, pf_addr addr, void *buf, uint64_t nr_blocks);

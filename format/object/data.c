@@ -66,10 +66,15 @@ static void tell_log(struct pf_pool *pool, struct pf_inode *inode, const struct 
 	pf_dirty_note(pool, &inode->dirty, c->remove_from, c->remove_to);
 	if (c->orphan_seq && c->orphan.ino)
 		pf_dirty_note(pool, &inode->dirty, c->orphan.from_block, c->orphan.to_block);
+	uint32_t written = 0;
 	for (unsigned i = 0; c->write && i < c->write->nr_pieces; i++) {
 		const struct pf_piece *p = &c->write->pieces[i];
 		pf_dirty_note(pool, &inode->dirty, p->start, p->start + p->nr);
+		if (!(p->flags & PF_EXTENT_UNWRITTEN))
+			written |= UINT32_C(1) << pf_addr_member(p->addr);
 	}
+	if (written && !c->durable)
+		pf_dirty_note_data(pool, &inode->dirty, written);
 }
 
 static void change_all(struct pf_txn *txn, struct pf_pool *pool, struct pf_inode *inode, struct pf_change *c)
@@ -193,6 +198,8 @@ void pf_data_report(struct pf_pool *pool, const struct pf_inode *inode, const st
 		return;
 	}
 	unsigned m = pf_addr_member(bad->addr);
+	if (bad->err == -EIO)
+		pf_set_suspect(pool->set, m);
 	if (bad->err == -PF_EDATA_CSUM && m < pool->set->nr)
 		pf_io_account_error(pool->set->members[m].io);
 	pf_log(pool->env, PF_LOG_ERROR, "%s: block %llu cannot be read (%s, offset %llu): %s; restore the file from a backup",

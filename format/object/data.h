@@ -20,6 +20,7 @@ struct pf_change {
 	struct pf_inode_item item;  /* what the inode becomes (blocks is adjusted) */
 	uint64_t tree_size;         /* that belongs to the data after this change */
 	struct pf_write *write;     /* blocks to be mapped, or NULL */
+	bool durable;               /* by a commit of the log: they have been flushed */
 	uint64_t remove_from, remove_to; /* extents to be unmapped, a batch of pf_extent_batch(); equal: none */
 	uint64_t orphan_seq;        /* != 0: enter this orphan range item ... */
 	struct pf_orphan_range orphan;

@@ -110,6 +110,29 @@ void pf_dirty_note_whole(struct pf_pool *pool, struct pf_dirty *dirty, uint64_t 
 	group_of(pool, dirty, generation)->whole = true;
 }
 
+void pf_dirty_note_data(struct pf_pool *pool, struct pf_dirty *dirty, uint32_t mask)
+{
+	/* first: what is durable by now must not count as written with this change */
+	dirty->unflushed = pf_dirty_unflushed(pool, dirty) | mask;
+	dirty->change = pf_set_note_data(pool->set, mask);
+}
+
+uint32_t pf_dirty_unflushed(struct pf_pool *pool, const struct pf_dirty *dirty)
+{
+	return pf_set_unflushed(pool->set, dirty->unflushed, dirty->change);
+}
+
+uint32_t pf_dirty_lost(struct pf_pool *pool, const struct pf_dirty *dirty)
+{
+	return pf_dirty_unflushed(pool, dirty) & pf_set_failed(pool->set);
+}
+
+void pf_dirty_forget_lost(struct pf_dirty *dirty, uint32_t mask)
+{
+	dirty->unflushed &= ~mask;
+	dirty->told = false;
+}
+
 uint64_t pf_dirty_generation(struct pf_pool *pool, const struct pf_dirty *dirty)
 {
 	uint64_t newest = 0;

@@ -10,6 +10,9 @@
  *       make durable.
  *   I3  There are two groups at most: the open one, and the one whose checkpoint is under way.
  *
+ *   I4  Beside that, 'unflushed' tells on which members there may be data that no flush has made durable, in the log or not: when such a
+ *       member fails, the file has lost something (design rule 9). It is not dropped with a record, and errs on the side of too much.
+ *
  * Locks: the inode lock, exclusively; noting also the exclusive tree lock (it reads pool->open_generation).
  * Uses: block/engine.
  */
@@ -31,12 +34,23 @@ struct pf_dirty_txg {
 
 struct pf_dirty { /* zeroed: nothing */
 	struct pf_dirty_txg txg[2]; /* the newest first */
+	uint32_t unflushed;         /* mask of members, as of change 'change' (member/set.h I6) */
+	uint64_t change;
+	bool told; /* the user has been told of the loss */
 };
 
 /* The mapping of [from, to) has changed; equal: only size or times have. */
 void pf_dirty_note(struct pf_pool *pool, struct pf_dirty *dirty, uint64_t from, uint64_t to);
 /* Something in the group of @generation has, but not known what. No tree lock needed. */
 void pf_dirty_note_whole(struct pf_pool *pool, struct pf_dirty *dirty, uint64_t generation);
+
+/* Data on the members of @mask is being mapped. Exclusive tree lock. */
+void pf_dirty_note_data(struct pf_pool *pool, struct pf_dirty *dirty, uint32_t mask);
+/* Members with data that is not durable; and of these the ones that have failed, so that it never will be. */
+uint32_t pf_dirty_unflushed(struct pf_pool *pool, const struct pf_dirty *dirty);
+uint32_t pf_dirty_lost(struct pf_pool *pool, const struct pf_dirty *dirty);
+/* What was lost on the members of @mask is not part of the file any more. */
+void pf_dirty_forget_lost(struct pf_dirty *dirty, uint32_t mask);
 
 /* 0: nothing that is not durable; else the newest generation that has something. */
 uint64_t pf_dirty_generation(struct pf_pool *pool, const struct pf_dirty *dirty);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "object/inode.h"
 
+#include "object/lost.h"
 #include "object/orphan.h"
 #include "object/refs.h"
 #include "object/stage.h"
@@ -21,6 +22,7 @@ struct pf_icache {
 		struct pf_refs inos;
 		bool all; /* they could not be listed */
 	} lost[2]; /* of a group: inodes that left with undurable changes */
+	struct pf_evicted evicted; /* inodes that left with data that was not flushed */
 	uint64_t nr_removed; /* structs that left: what was loaded before may be older than what one of them stored */
 	struct pf_refs refs;
 };
@@ -57,6 +59,7 @@ void pf_icache_destroy(struct pf_icache *cache)
 	pf_refs_free(&cache->refs);
 	pf_refs_free(&cache->lost[0].inos);
 	pf_refs_free(&cache->lost[1].inos);
+	pf_evicted_free(&cache->evicted);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);
 }
@@ -163,11 +166,14 @@ static void recall_lost(struct pf_pool *pool, struct pf_inode *inode)
 		if (c->lost[i].generation && (c->lost[i].all || pf_refs_get(&c->lost[i].inos, inode->ino)))
 			pf_dirty_note_whole(pool, &inode->dirty, c->lost[i].generation);
 	}
+	pf_evicted_recall(pool, &c->evicted, inode);
 }
 
-void pf_icache_durable(struct pf_icache *c, uint64_t generation)
+void pf_icache_durable(struct pf_pool *pool, uint64_t generation)
 {
+	struct pf_icache *c = pool->icache;
 	pthread_mutex_lock(&c->lock);
+	pf_evicted_durable(pool, &c->evicted);
 	for (unsigned i = 0; i < 2; i++) {
 		if (c->lost[i].generation && c->lost[i].generation <= generation) {
 			pf_refs_free(&c->lost[i].inos);
@@ -275,6 +281,7 @@ static struct pf_inode *settle(struct pf_pool *pool, struct pf_inode *inode, str
 		*evicted = c->lru_first;
 		lru_remove(c, *evicted);
 		hash_remove(c, *evicted);
+		pf_evicted_add(pool, &c->evicted, *evicted);
 		uint64_t undurable = pf_dirty_generation(pool, &(*evicted)->dirty);
 		if (undurable)
 			remember_lost(c, (*evicted)->ino, undurable);

@@ -17,6 +17,7 @@
  *
  *   I6  An inode that leaves the cache with undurable changes is remembered by its number: when it comes back, only a checkpoint
  *       makes it durable (object/dirty.h I2).
+ *       The same for data that was not flushed (object/lost.h).
  *   I7  While records are being redone, orphans are kept: a later record may give them a name.
  *
  * Locks: inode->lock guards item and everything staged. Cache lock inside. See block/engine.h I1 for the order.
@@ -62,7 +63,7 @@ int pf_icache_create(struct pf_icache **out);
 void pf_icache_destroy(struct pf_icache *cache); /* drops everything, staged blocks too */
 
 /* The checkpoint of @generation is durable: numbers that were remembered for it (I6) are forgotten. */
-void pf_icache_durable(struct pf_icache *cache, uint64_t generation);
+void pf_icache_durable(struct pf_pool *pool, uint64_t generation);
 
 /* Finds or loads; pinned until pf_inode_put(). -ESTALE: no such inode. -EIO, damage codes, -ENOMEM. */
 int pf_inode_get(struct pf_pool *pool, uint64_t ino, struct pf_inode **out);

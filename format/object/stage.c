@@ -145,12 +145,13 @@ void pf_stage_drop_all(struct pf_pool *pool)
 	}
 }
 
-static int map_drained(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *w)
+static int map_drained(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *w, bool durable)
 {
 	struct pf_change change;
 	pf_change_init(&change, inode);
 	change.tree_size = inode->item.size;
 	change.write = w;
+	change.durable = durable;
 	return pf_data_apply(pool, inode, &change);
 }
 
@@ -166,7 +167,7 @@ static int drain(struct pf_pool *pool, struct pf_inode *inode)
 	int err = pf_block_write(pool, &w);
 	if (err)
 		return err;
-	err = map_drained(pool, inode, &w);
+	err = map_drained(pool, inode, &w, false);
 	pf_block_end(pool, &w, !err);
 	return err;
 }
@@ -211,7 +212,7 @@ static int map_promised(struct pf_pool *pool, struct pf_inode *inode, struct pf_
 {
 	int err = -EIO;
 	for (unsigned try = 0; err && try < MAP_TRIES; try++)
-		err = map_drained(pool, inode, w);
+		err = map_drained(pool, inode, w, true);
 	if (err && !atomic_exchange(&pool->failed, err))
 		pf_log(pool->env, PF_LOG_ERROR, "inode %llu: what the intent log holds cannot be entered in the tree: %s; the pool takes no "
 		       "more changes, nothing that was synced is lost; unmount and run fsck.poolfs", (unsigned long long)inode->ino,
@@ -235,7 +236,7 @@ static int commit_prepared(struct pf_pool *pool, struct pf_inode *inode, struct 
 	int err = pf_block_complete(pool, w, &moved);
 	if (err)
 		return err;
-	err = promised ? map_drained(pool, inode, w) : map_promised(pool, inode, w);
+	err = promised ? map_drained(pool, inode, w, false) : map_promised(pool, inode, w);
 	pf_block_end(pool, w, !err);
 	if (err)
 		return err;

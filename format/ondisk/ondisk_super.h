@@ -16,7 +16,7 @@ struct pf_disk_ptr {
 };
 
 /* -- superblock (FORMAT 2) ---------------------------------------------------------------------------------------- */
-enum pf_member_state { PF_MEMBER_UNUSED = 0, PF_MEMBER_ACTIVE = 1 };
+enum pf_member_state { PF_MEMBER_UNUSED = 0, PF_MEMBER_ACTIVE = 1, PF_MEMBER_FAILED = 2 };
 enum pf_member_class { PF_CLASS_ANY = 0, PF_CLASS_FAST = 1, PF_CLASS_SLOW = 2 };
 enum pf_member_flags { PF_MEMBER_META = 1, PF_MEMBER_RAW = 2 };
 

@@ -20,6 +20,22 @@ static uint64_t checksum(const struct pf_disk_super *disk)
 	return pf_crc64(block, PF_BLOCK_SIZE);
 }
 
+uint32_t pf_super_failed(const struct pf_super *super)
+{
+	uint32_t mask = 0;
+	for (unsigned i = 0; i < super->nr_members; i++)
+		mask |= (uint32_t)(super->members[i].state == PF_MEMBER_FAILED) << i;
+	return mask;
+}
+
+uint32_t pf_super_meta(const struct pf_super *super)
+{
+	uint32_t mask = 0;
+	for (unsigned i = 0; i < super->nr_meta; i++)
+		mask |= UINT32_C(1) << super->meta_members[i];
+	return mask;
+}
+
 /* -- memory to disk ------------------------------------------------------------------------------------------------ */
 static void pack_member(const struct pf_member_row *row, struct pf_disk_member *disk)
 {
@@ -165,7 +181,11 @@ static bool member_valid(const struct pf_super *s, unsigned id)
 	const struct pf_member_row *row = &s->members[id];
 	struct pf_geometry geo;
 
-	if (row->state != PF_MEMBER_ACTIVE || memcmp(row->uuid, zero_uuid, 16) == 0)
+	/* only what a pool with a log can go on without may have failed */
+	if (row->state != PF_MEMBER_ACTIVE &&
+	    (row->state != PF_MEMBER_FAILED || !pf_has(&s->features, PF_FEAT_INTENT_LOG)))
+		return false;
+	if (memcmp(row->uuid, zero_uuid, 16) == 0)
 		return false;
 	for (unsigned i = 0; i < id; i++) {
 		if (memcmp(row->uuid, s->members[i].uuid, 16) == 0)
@@ -189,7 +209,7 @@ static bool meta_members_valid(const struct pf_super *s)
 		if (s->members[i].flags & PF_MEMBER_META)
 			flagged |= UINT32_C(1) << i;
 	}
-	return named == flagged;
+	return named == flagged && (named & ~pf_super_failed(s));
 }
 
 static bool root_addr_valid(const struct pf_super *s, pf_addr addr)

@@ -69,10 +69,15 @@ struct pf_super {
 	uint8_t member_uuid[16];
 };
 
+/* Members that failed while the pool was in use and have not been taken back, as a mask; and the metadata members. */
+uint32_t pf_super_failed(const struct pf_super *super);
+uint32_t pf_super_meta(const struct pf_super *super);
+
 /* Of a tree node that is written now, each on a metadata member of its own. */
 static inline unsigned pf_super_node_copies(const struct pf_super *super)
 {
-	return pf_has(&super->features, PF_FEAT_NODE_COPIES) && super->nr_meta > 1 ? PF_NODE_COPIES : 1;
+	unsigned nr_failed = (unsigned)__builtin_popcount(pf_super_meta(super) & pf_super_failed(super));
+	return pf_has(&super->features, PF_FEAT_NODE_COPIES) && super->nr_meta - nr_failed > 1 ? PF_NODE_COPIES : 1;
 }
 
 /* Writes one block for member @member_id, checksum included. @block: PF_BLOCK_SIZE bytes. */

@@ -57,7 +57,7 @@ struct poolfs_ioc_trim {
 };
 
 /* Everything that the daemon has is durable when it returns. Pages that are still in the kernel are not the daemon's yet: call
- * syncfs(2) first. */
+ * syncfs(2) first. ENOTRECOVERABLE: all but what was on its way to members that have failed; that is lost. */
 #define POOLFS_IOC_SYNC _IO('p', 0xf0)
 #define POOLFS_IOC_STATUS _IOWR('p', 0xf1, struct poolfs_ioc_status)
 #define POOLFS_IOC_INFO _IOR('p', 0xf2, struct poolfs_ioc_info)

@@ -229,6 +229,8 @@ int pf_pool_start(struct pf_set *set, const struct pf_pool_options *options, boo
 		pf_pool_free(pool);
 		return err;
 	}
+	if (pool->log)
+		pf_set_allow_loss(set); /* what is written to two members, or may be lost, is from here on */
 	*out = pool;
 	return 0;
 }
@@ -254,16 +256,15 @@ int pf_pool_open_ios(struct pf_io **ios, unsigned nr, const struct pf_pool_optio
 	return err ? err : pf_pool_start(set, options, false, out, diag);
 }
 
+/* What a failed member took with it is lost; everything else is written, and the pool as clean as it can be. */
 static int make_clean(struct pf_pool *pool)
 {
 	int err = pf_commit_sync(pool);
-	if (err)
+	if (err && err != -PF_EDATA_LOST)
 		return err;
 	if (pool->log_pending)
 		return 0; /* the next mount has to redo it */
-	struct pf_super super = pool->super;
-	super.flags |= PF_SUPER_CLEAN;
-	return pf_commit_super(pool, &super, pool->set->nr == 32 ? UINT32_MAX : (1u << pool->set->nr) - 1);
+	return pf_commit_clean(pool);
 }
 
 int pf_pool_close(struct pf_pool *pool)
@@ -315,6 +316,10 @@ int pf_pool_sync(struct pf_pool *pool)
 		pf_log(pool->env, PF_LOG_ERROR,
 		       "sync: no space, in the pool or on the filesystem that holds an image member; what is not written stays in "
 		       "memory: make room and sync again");
+	else if (err == -PF_EDATA_LOST)
+		pf_log(pool->env, PF_LOG_ERROR,
+		       "sync: what was written last to a member before it failed is lost (fsync says of which files); everything else is "
+		       "durable; check its disk, unmount and run fsck.poolfs");
 	else if (err)
 		pf_log(pool->env, PF_LOG_ERROR,
 		       "sync: %s; what is not written stays in memory: check the members' disks and sync again", pf_strerror(err));

@@ -5,7 +5,9 @@
  * Invariants
  *   I1  pf_pool_open() for writing makes a new epoch durable on the metadata members before anything else is written, and
  *       finishes interrupted truncations and punches before it returns; unlinked inodes go in the background.
- *   I2  pf_pool_close() of a healthy pool leaves it clean: everything durable, PF_SUPER_CLEAN set on all members.
+ *   I2  pf_pool_close() of a healthy pool leaves it clean: everything durable, PF_SUPER_CLEAN set on all members. One that has gone on
+ *       without failed members is left clean on the others.
+ *   I4  A pool with a failed member is opened read-only, or by fsck, which takes the member back; not for writing.
  *   I3  Without pf_pool_start_workers() the engine has no threads: checkpoints and the reaper run inside the calls
  *       that need them, or by pf_pool_step(), so that a seeded test is the same run each time.
  *
@@ -80,7 +82,8 @@ int pf_pool_start_workers(struct pf_pool *pool);
  * Returns 1 if there was something to do, 0 if not, or an error. @start_checkpoint: begin one if none is under way. */
 int pf_pool_step(struct pf_pool *pool, bool start_checkpoint);
 
-/* Everything that the pool has is durable when it returns (poolfs sync). */
+/* Everything that the pool has is durable when it returns (poolfs sync). -PF_EDATA_LOST: but for what was on its way to members that
+ * have failed (design rule 9); so it is until the pool is opened anew. */
 int pf_pool_sync(struct pf_pool *pool);
 
 /* -- telling the members of all free space (poolfs trim) -------------------------------------------------------------- */

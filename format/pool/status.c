@@ -70,6 +70,19 @@ static void print_uuid(FILE *f, const uint8_t *u)
 		fprintf(f, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 }
 
+/* Ends the object. */
+static void print_failure(FILE *f, const struct pf_member *m, const struct pf_member_row *row)
+{
+	int err = atomic_load(&m->error);
+	bool failed = err || row->state == PF_MEMBER_FAILED;
+	fprintf(f, ",\"failed\":%s", failed ? "true" : "false");
+	if (failed) {
+		fprintf(f, ",\"failure\":");
+		print_string(f, err ? pf_strerror(err) : "it failed before this mount");
+	}
+	fputc('}', f);
+}
+
 static void print_member(FILE *f, struct pf_pool *pool, const struct pf_super *super, unsigned id)
 {
 	static const char *const kinds[] = { [PF_IO_FILE] = "image", [PF_IO_BLOCK_DEVICE] = "device", [PF_IO_MEMORY] = "memory" };
@@ -87,10 +100,11 @@ static void print_member(FILE *f, struct pf_pool *pool, const struct pf_super *s
 		(free_blocks + pending) * PF_BLOCK_SIZE, row->flags & PF_MEMBER_META ? "true" : "false",
 		m->io->direct ? "true" : "false", pf_space_discards(pool->space) >> id & 1 ? "true" : "false");
 	fprintf(f, ",\"reads\":%" PRIu64 ",\"writes\":%" PRIu64 ",\"flushes\":%" PRIu64 ",\"bytes_read\":%" PRIu64
-		   ",\"bytes_written\":%" PRIu64 ",\"errors\":%" PRIu64 "}",
+		   ",\"bytes_written\":%" PRIu64 ",\"errors\":%" PRIu64,
 		(uint64_t)atomic_load(&m->io->nr_reads), (uint64_t)atomic_load(&m->io->nr_writes),
 		(uint64_t)atomic_load(&m->io->nr_flushes), (uint64_t)atomic_load(&m->io->bytes_read),
 		(uint64_t)atomic_load(&m->io->bytes_written), (uint64_t)atomic_load(&m->io->nr_errors));
+	print_failure(f, m, row);
 }
 
 static void print_features(FILE *f, const struct pf_features *features)

@@ -303,6 +303,8 @@ static void add(struct order *order, const struct pf_space *space, unsigned id)
 	if (id >= space->nr || order->taken >> id & 1)
 		return;
 	order->taken |= UINT32_C(1) << id;
+	if (space->members[id].failed)
+		return;
 	order->ids[order->nr++] = (uint8_t)id;
 }
 

@@ -157,6 +157,10 @@ static void set_bad(struct pf_space *space, struct pf_space_member *m, uint32_t 
 	pf_group_set_free(m, group, 0, 0);
 	g->flags |= PF_GROUP_BAD | (err == -EIO ? PF_GROUP_RETRY : 0);
 	space->bad_groups++;
+	if (err == -EIO) {
+		space->unreadable |= UINT32_C(1) << m->id;
+		pf_set_suspect(space->set, m->id);
+	}
 	pthread_mutex_unlock(&space->lock);
 	pf_log(space->env, PF_LOG_ERROR,
 	       "%s: free-space map of group %u: %s; the group counts as full until fsck.poolfs rebuilds the map",
@@ -206,6 +210,7 @@ static int accept_map(struct pf_space *space, struct pf_space_member *m, const s
 		set_bad(space, m, expect->group, err);
 		return 0;
 	}
+	space->unreadable &= ~(UINT32_C(1) << m->id);
 	err = pf_group_new_maps(space, m, expect->group);
 	if (err)
 		return err;

@@ -74,6 +74,7 @@ struct pf_new_map { /* written by the checkpoint under way */
 struct pf_space_member {
 	unsigned id;
 	bool meta;
+	bool failed; /* I10 */
 	struct pf_io *io;
 	struct pf_geometry geo;
 	struct pf_group *groups;
@@ -116,6 +117,8 @@ struct pf_space {
 	unsigned nr_copies, nr_meta; /* of a node that is written; metadata members */
 	uint8_t meta_members[PF_MAX_META_MEMBERS];
 	uint64_t reserved, released; /* promised blocks; times that freed ones have become free */
+	uint32_t blamed; /* the checkpoint's */
+	uint32_t unreadable;
 	unsigned bad_groups;
 	uint64_t dropped_blocks, dropping_blocks;
 	struct pf_maps *newest, *oldest;

@@ -44,6 +44,8 @@ uint64_t pf_space_kept_quads(const struct pf_space_member *m, enum pf_space_use 
 
 uint64_t pf_space_member_room(const struct pf_space_member *m, enum pf_space_use use)
 {
+	if (m->failed)
+		return 0;
 	if (use == PF_USE_NODE)
 		return m->free_quads * PF_NODE_BLOCKS;
 	uint64_t kept = pf_space_kept_quads(m, use);
@@ -113,9 +115,9 @@ uint64_t pf_space_node_room(struct pf_space *space)
 	pthread_mutex_lock(&space->lock);
 	for (unsigned i = 0; i < space->nr_meta; i++) {
 		const struct pf_space_member *m = &space->members[space->meta_members[i]];
-		uint64_t kept = pf_space_kept_quads(m, PF_USE_DATA);
-		all_whole += whole[i] = m->free_quads * PF_NODE_BLOCKS;
-		all_safe += safe[i] = (kept < m->free_quads ? kept : m->free_quads) * PF_NODE_BLOCKS;
+		uint64_t kept = pf_space_kept_quads(m, PF_USE_DATA), quads = m->failed ? 0 : m->free_quads;
+		all_whole += whole[i] = quads * PF_NODE_BLOCKS;
+		all_safe += safe[i] = (kept < quads ? kept : quads) * PF_NODE_BLOCKS;
 	}
 	uint64_t room = pf_space_room(space, PF_USE_DATA), reserved = space->reserved;
 	unsigned nr_copies = space->nr_copies;

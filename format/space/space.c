@@ -64,7 +64,7 @@ static int new_space(struct pf_set *set, struct pf_space **out)
 	space->nr = set->nr;
 	memcpy(space->pool_uuid, set->super.pool_uuid, sizeof(space->pool_uuid));
 	space->reclaim = pf_has(&set->super.features, PF_FEAT_RECLAIM);
-	space->nr_copies = pf_super_node_copies(&set->super);
+	space->nr_copies = pf_set_node_copies(set);
 	space->nr_meta = set->super.nr_meta;
 	memcpy(space->meta_members, set->super.meta_members, sizeof(space->meta_members));
 	space->max_loaded = PF_SPACE_MAX_LOADED;
@@ -162,9 +162,11 @@ void pf_space_stats(struct pf_space *space, struct pf_space_stats *out)
 		const struct pf_space_member *m = &space->members[i];
 		out->data_area_blocks += m->area_blocks;
 		out->share_blocks += m->share_blocks;
+		out->node_blocks += m->node_blocks;
+		if (m->failed)
+			continue;
 		out->free_blocks += m->free_blocks;
 		out->pending_blocks += pending(m);
-		out->node_blocks += m->node_blocks;
 		if (m->meta)
 			out->meta_free_blocks += m->free_quads * PF_NODE_BLOCKS;
 	}
@@ -198,7 +200,7 @@ void pf_space_begin_reclaim(struct pf_space *space)
 void pf_space_begin_copies(struct pf_space *space)
 {
 	pthread_mutex_lock(&space->lock);
-	space->nr_copies = pf_super_node_copies(&space->set->super);
+	space->nr_copies = pf_set_node_copies(space->set);
 	pthread_mutex_unlock(&space->lock);
 }
 
@@ -207,8 +209,8 @@ bool pf_space_wants_commit(struct pf_space *space)
 	uint64_t free_blocks = 0, waiting = 0;
 	pthread_mutex_lock(&space->lock);
 	for (unsigned i = 0; i < space->nr; i++) {
-		free_blocks += space->members[i].free_blocks;
-		waiting += space->members[i].open.freed.blocks;
+		free_blocks += space->members[i].failed ? 0 : space->members[i].free_blocks;
+		waiting += space->members[i].failed ? 0 : space->members[i].open.freed.blocks;
 	}
 	pthread_mutex_unlock(&space->lock);
 	return waiting > free_blocks / 4;
@@ -217,8 +219,26 @@ bool pf_space_wants_commit(struct pf_space *space)
 void pf_space_member_stats(struct pf_space *space, unsigned member, uint64_t *free_blocks, uint64_t *pending_blocks)
 {
 	pthread_mutex_lock(&space->lock);
-	*free_blocks = space->members[member].free_blocks;
-	*pending_blocks = pending(&space->members[member]);
+	const struct pf_space_member *m = &space->members[member];
+	*free_blocks = m->failed ? 0 : m->free_blocks;
+	*pending_blocks = m->failed ? 0 : pending(m);
+	pthread_mutex_unlock(&space->lock);
+}
+
+uint32_t pf_space_unreadable(struct pf_space *space)
+{
+	pthread_mutex_lock(&space->lock);
+	uint32_t mask = space->unreadable;
+	pthread_mutex_unlock(&space->lock);
+	return mask;
+}
+
+void pf_space_fail_members(struct pf_space *space, uint32_t mask)
+{
+	pthread_mutex_lock(&space->lock);
+	for (unsigned i = 0; i < space->nr; i++)
+		space->members[i].failed = space->members[i].failed || (mask >> i & 1);
+	space->nr_copies = pf_set_node_copies(space->set);
 	pthread_mutex_unlock(&space->lock);
 }
 

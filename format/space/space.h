@@ -28,6 +28,8 @@
  *   I9  With the feature NODE_COPIES and two metadata members or more a node takes a quad on each of two of them: room for
  *       it is where both have room. Of three the first two are used while both have some, then what is left of one of
  *       them beside the third; the rest of the third counts for nothing.
+ *   I10 Of a member that failed (member/set.h I5) nothing is handed out, its free space counts for nothing, and its maps stay as they
+ *       are on disk: the superblock says that they are out of date. What is freed on it is forgotten.
  *
  * Locks: one mutex inside, never held across I/O to load a map... a load drops it and looks again.
  * commit/free/freeze are called under the exclusive tree lock; alloc/unalloc from anywhere.
@@ -103,6 +105,12 @@ void pf_space_commit_frozen(struct pf_space *space, struct pf_run run);
  * root_generation, root_crc of super->members[]; *changed gets the mask of members whose table changed.
  * Errors: -EIO, -ENOSPC (host of an image), -ENOMEM; may be called again after a failure. */
 int pf_space_write(struct pf_space *space, uint64_t generation, struct pf_super *super, uint32_t *changed);
+/* The member on which the last pf_space_write() ended with -EIO, as a mask. */
+uint32_t pf_space_blamed(const struct pf_space *space);
+/* Members of which the last map that was wanted could not be read, as a mask. */
+uint32_t pf_space_unreadable(struct pf_space *space);
+/* These have failed: I10. */
+void pf_space_fail_members(struct pf_space *space, uint32_t mask);
 /* G is durable: its slots are the committed ones, freed(G) is released as soon as I4 allows. Needs no tree lock:
  * releasing many runs takes milliseconds. */
 void pf_space_durable(struct pf_space *space);

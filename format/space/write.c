@@ -285,6 +285,22 @@ static int write_member(struct pf_space *space, struct pf_space_member *m, uint8
 	return err;
 }
 
+/* Nothing of an earlier attempt of this checkpoint is to become the committed state (I10). */
+static void forget_attempt(struct pf_space_member *m)
+{
+	free(m->new_maps);
+	m->new_maps = NULL;
+	m->nr_new_maps = 0;
+	m->new_root = false;
+	for (uint32_t t = 0; t < m->geo.nr_tables; t++)
+		m->tables[t].written = false;
+}
+
+uint32_t pf_space_blamed(const struct pf_space *space)
+{
+	return space->blamed;
+}
+
 int pf_space_write(struct pf_space *space, uint64_t generation, struct pf_super *super, uint32_t *changed)
 {
 	int err = 0;
@@ -297,10 +313,17 @@ int pf_space_write(struct pf_space *space, uint64_t generation, struct pf_super 
 		err = -ENOMEM;
 	space->dropping_blocks = 0;
 	pthread_mutex_unlock(&space->lock);
+	space->blamed = 0;
 	for (unsigned i = 0; i < space->nr && !err; i++) {
 		struct pf_space_member *m = &space->members[i];
+		if (pf_io_failed(m->io)) {
+			forget_attempt(m);
+			continue;
+		}
 		m->new_generation = generation;
 		err = write_member(space, m, buf);
+		if (err == -EIO)
+			space->blamed = UINT32_C(1) << i;
 		super->members[i].root_slot = m->new_root ? m->new_root_slot : m->root_slot;
 		super->members[i].root_generation = m->new_root ? generation : m->root_generation;
 		super->members[i].root_crc = m->new_root ? m->new_root_crc : m->root_crc;

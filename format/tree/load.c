@@ -14,9 +14,12 @@ static void report(struct pf_tree *tree, pf_addr addr, int err, bool helped)
 	if (!known)
 		tree->reports[tree->next_report++ % PF_TREE_REPORTS] = addr;
 	pthread_mutex_unlock(&tree->mutex);
-	if (known)
-		return;
 	unsigned member = pf_addr_member(addr);
+	if (err == -EIO)
+		pf_set_suspect(tree->set, member);
+	/* of a member that was given up that has been said once */
+	if (known || (helped && pf_set_failed(tree->set) >> member & 1))
+		return;
 	struct pf_io *io = member < tree->set->nr ? tree->set->members[member].io : NULL;
 	if (io && pf_is_damage(err)) /* an error of the transfer has been counted */
 		pf_io_account_error(io);

@@ -123,10 +123,12 @@ void pf_tree_unlock(struct pf_tree *tree);
 /* Under the exclusive lock, O(1): dirty nodes become frozen ones of @generation. */
 void pf_tree_freeze(struct pf_tree *tree, uint64_t generation);
 /* Writes the frozen nodes bottom-up from private copies, in large sequential writes (not flushed): allocates their addresses
- * (pf_space_alloc PF_USE_NODE, on the metadata members in the order of set->super; pf_super_node_copies() of each node, on as
+ * (pf_space_alloc PF_USE_NODE, on the metadata members in the order of set->super; pf_set_node_copies() of each node, on as
  * many members; commits them by pf_space_commit_frozen), fills *root and *root_level.
  * Errors: -EIO, -ENOSPC; may be called again (a failed write is redone elsewhere). */
 int pf_tree_write_frozen(struct pf_tree *tree, struct pf_ptr *root, unsigned *root_level);
+/* Members on which writes failed in the last call. */
+uint32_t pf_tree_blamed(const struct pf_tree *tree);
 /* Under the exclusive lock, G is durable: frozen nodes become clean under their addresses, pointers of newer nodes are
  * patched, nodes that were copied meanwhile are dropped and their blocks freed in the current txg (pf_space_free). */
 void pf_tree_durable(struct pf_tree *tree);

@@ -60,6 +60,7 @@ struct pf_tree {
 	struct pf_run *bad_runs; /* where a write failed: not tried again by this checkpoint */
 	unsigned nr_bad_runs;
 	uint32_t bad_members;
+	uint32_t blamed; /* of the last attempt to write the frozen nodes */
 };
 
 /* From the root down to the leaf at[0], or to the level asked for. An array of pairs, not two arrays: gcc 12 at -O1 derives the

@@ -36,7 +36,7 @@ struct goals {
 	pf_addr addr[PF_NODE_COPIES];
 };
 
-/* Metadata members in their order, those that failed a write of this checkpoint last. */
+/* Metadata members in their order, those that failed a write of this checkpoint last; without those that were given up. */
 static unsigned candidates(const struct pf_tree *tree, unsigned members[PF_MAX_META_MEMBERS])
 {
 	const struct pf_super *super = &tree->set->super;
@@ -44,7 +44,7 @@ static unsigned candidates(const struct pf_tree *tree, unsigned members[PF_MAX_M
 	for (unsigned pass = 0; pass < 2; pass++) {
 		for (unsigned i = 0; i < super->nr_meta; i++) {
 			unsigned member = super->meta_members[i];
-			if ((tree->bad_members >> member & 1) == pass)
+			if ((tree->bad_members >> member & 1) == pass && !(pf_set_failed(tree->set) >> member & 1))
 				members[nr++] = member;
 		}
 	}
@@ -162,6 +162,7 @@ static void pack_batch(struct batch *b)
 static void keep_bad_run(struct pf_tree *tree, struct pf_run run, int err)
 {
 	tree->bad_members |= UINT32_C(1) << pf_addr_member(run.addr);
+	tree->blamed |= err == -ENOSPC ? 0 : UINT32_C(1) << pf_addr_member(run.addr);
 	struct pf_run *runs = NULL;
 	if (err != -ENOSPC)
 		runs = realloc(tree->bad_runs, (tree->nr_bad_runs + 1) * sizeof(*runs));
@@ -258,15 +259,21 @@ static int write_level(struct batch *b, unsigned level, struct goals *goals)
 	return err;
 }
 
+uint32_t pf_tree_blamed(const struct pf_tree *tree)
+{
+	return tree->blamed;
+}
+
 int pf_tree_write_frozen(struct pf_tree *tree, struct pf_ptr *root, unsigned *root_level)
 {
 	assert(tree->freezing);
+	tree->blamed = 0;
 	struct batch *b = calloc(1, sizeof(*b));
 	int err = b ? 0 : -ENOMEM;
 	struct goals goals = { { 0 } };
 	if (!err) {
 		b->tree = tree;
-		b->nr_copies = pf_super_node_copies(&tree->set->super);
+		b->nr_copies = pf_set_node_copies(tree->set);
 		b->buf = aligned_alloc(PF_BLOCK_SIZE, (size_t)BATCH_NODES * PF_NODE_SIZE);
 		err = b->buf ? 0 : -ENOMEM;
 	}

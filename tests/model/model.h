@@ -69,6 +69,7 @@ struct model_inode {
 	char *target;
 	size_t nr_xattrs;
 	struct model_xattr *xattrs;
+	bool unreadable; /* model_load_damaged(): its content is not known */
 	bool unnamed; /* made without a name: may be linked while nlink is 0 */
 };
 
@@ -157,6 +158,8 @@ uint64_t model_hash_content(struct model_inode *i);
 /* Reads the whole pool. Directories that were met, their entries, attributes, contents. @why gets the first thing that
  * could not be read or is inconsistent. 0 or the error. Holds no references afterwards. */
 int model_load(struct pf_pool *pool, struct model *out, char *why, size_t cap);
+/* The same of a pool that has lost data: files of which something cannot be read are so marked. */
+int model_load_damaged(struct pf_pool *pool, struct model *out, char *why, size_t cap);
 /* First difference of two trees as text; false: none. */
 bool model_diff_names(struct model *expected, struct model *got, char *why, size_t cap);
 bool model_diff_content(struct model_inode *expected, struct model_inode *got, char *why, size_t cap);

@@ -19,6 +19,7 @@ struct loader {
 	uint8_t *buf;   /* CHUNK_BYTES and a block, aligned */
 	uint64_t *todo; /* directories */
 	size_t nr_todo, cap_todo;
+	bool damaged; /* data may be lost */
 };
 
 static int bad(struct loader *l, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -45,6 +46,10 @@ static int load_content(struct loader *l, struct model_inode *i)
 	for (uint64_t off = 0; off < i->size_bytes; off += CHUNK_BYTES) {
 		uint64_t want = i->size_bytes - off < CHUNK_BYTES ? i->size_bytes - off : CHUNK_BYTES;
 		int64_t n = pf_read(l->pool, i->ino, off, l->buf, want);
+		if (l->damaged && n < 0 && pf_errno((int)n) == EIO) {
+			i->unreadable = true;
+			continue;
+		}
 		if (n != (int64_t)want)
 			return bad(l, n < 0 ? (int)n : -EIO, "reading %ju bytes at %ju of inode %ju gives %jd",
 				   (uintmax_t)want, (uintmax_t)off, (uintmax_t)i->ino, (intmax_t)n);
@@ -200,9 +205,9 @@ static int load_dir(struct loader *l, uint64_t ino)
 	return err;
 }
 
-int model_load(struct pf_pool *pool, struct model *out, char *why, size_t cap)
+static int load(struct pf_pool *pool, struct model *out, bool damaged, char *why, size_t cap)
 {
-	struct loader l = { .pool = pool, .m = out, .why = why, .cap = cap };
+	struct loader l = { .pool = pool, .m = out, .why = why, .cap = cap, .damaged = damaged };
 	struct pf_attr root;
 	int err = pf_getattr(pool, PF_ROOT_INO, &root);
 	if (err)
@@ -214,4 +219,14 @@ int model_load(struct pf_pool *pool, struct model *out, char *why, size_t cap)
 	free(l.buf);
 	free(l.todo);
 	return err;
+}
+
+int model_load(struct pf_pool *pool, struct model *out, char *why, size_t cap)
+{
+	return load(pool, out, false, why, cap);
+}
+
+int model_load_damaged(struct pf_pool *pool, struct model *out, char *why, size_t cap)
+{
+	return load(pool, out, true, why, cap);
 }

@@ -186,6 +186,25 @@ static void count_point(struct oracle *o, size_t first, size_t last, struct mode
 	}
 }
 
+/* A file that lost data with its member may be unreadable, if it has changed since it was acknowledged (or got its name, which asks for
+ * no more than that its data had been written by then). */
+static int judge_lost(struct oracle *o, size_t cut, size_t last, const struct model_inode *f, char *why, size_t cap)
+{
+	size_t first = acknowledged(o, cut, f->ino);
+	struct model_slot *acked = model_slot(o->points[first].after, f->ino);
+	uint64_t hash = acked ? model_hash_content(acked->inode) : 0;
+	for (size_t k = first + 1; acked && k <= last; k++) {
+		struct model_slot *slot = model_slot(o->points[k].after, f->ino);
+		if (slot && model_hash_content(slot->inode) != hash)
+			return 0;
+	}
+	if (!acked)
+		return 0;
+	say(why, cap, "cut %zu: inode %ju cannot be read, and has not changed since it was acknowledged in state %zu (%s)", cut,
+	    (uintmax_t)f->ino, first, o->points[first].text);
+	return -1;
+}
+
 int oracle_judge(struct oracle *o, size_t cut, struct model *got, char *why, size_t cap)
 {
 	size_t first = acknowledged(o, cut, 0), last = last_point(o, cut);
@@ -194,8 +213,9 @@ int oracle_judge(struct oracle *o, size_t cut, struct model *got, char *why, siz
 	size_t names;
 	int err = judge_names(o, cut, first, last, got, &names, why, cap);
 	for (size_t k = 0; !err && k < got->nr; k++) {
-		if (model_is_file(got->slots[k].inode))
-			err = judge_file(o, cut, last, names, got->slots[k].inode, why, cap);
+		struct model_inode *f = got->slots[k].inode;
+		if (model_is_file(f))
+			err = f->unreadable ? judge_lost(o, cut, last, f, why, cap) : judge_file(o, cut, last, names, f, why, cap);
 	}
 	if (!err)
 		count_point(o, first, last, got);

@@ -11,6 +11,7 @@
  *       or the new one, whole.
  *       What is not promised, and not judged: content that is not ahead of the names; two files at the same point; files whose
  *       directory was moved; atime and ctime of files; files without a name.
+ *       Of a file that is marked unreadable only that is demanded: it changed after its last acknowledgement.
  *   I2  Nothing on disk is from a time after the cut: an operation that began after the last write before it has left no trace.
  *   I3  States are numbered; state 0 is the fresh pool, state n is after operation n.
  *

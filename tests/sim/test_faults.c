@@ -6,6 +6,7 @@
 #include "block/engine.h"
 #include "model/ops.h"
 #include "ondisk/geometry.h"
+#include "sim/lost.h"
 #include "sim/oracle.h"
 #include "sim/simpool.h"
 #include "sim/workload.h"
@@ -53,22 +54,13 @@ static void run_ops(struct simpool *s, struct ops *ops, struct oracle *oracle, c
 	(void)s;
 }
 
-/* On healthy disks: opens, is what it should be, and is clean. @may_leak: maps could not be read for good, so that what was freed
- * in their groups waits for fsck. */
+/* On healthy disks: opens, if need be when fsck has taken back a member that failed; is what it should be, and is clean. @may_leak: maps
+ * could not be read for good, so that what was freed in their groups waits for fsck. */
 static int afterwards(struct simpool *s, struct oracle *oracle, bool may_leak, char *why, size_t cap)
 {
-	if (simpool_open(s, false, why, cap))
-		return -1;
-	struct model *got = model_new();
-	int err = model_load(s->pool, got, why, cap);
-	if (!err)
-		err = oracle_judge(oracle, SIZE_MAX, got, why, cap);
-	model_free(got);
-	if (!err)
-		err = simpool_close(s, why, cap);
-	if (!err)
-		err = may_leak ? simpool_repair(s, why, cap) : simpool_check(s, why, cap);
-	return err;
+	struct lost_result result;
+	int err = lost_judge(s, oracle, SIZE_MAX, NULL, &result, why, cap);
+	return err == -PF_EITEM_INVALID && may_leak ? simpool_repair(s, why, cap) : err;
 }
 
 static void aim_at_log(struct simpool *s, const struct trial *t, struct sim_fault *fault)
@@ -82,7 +74,8 @@ static void aim_at_log(struct simpool *s, const struct trial *t, struct sim_faul
 	fault->to_bytes = (geo.log_block + geo.log_blocks) * PF_BLOCK_SIZE;
 }
 
-/* The disks are healthy again, the pool is still open. After a failed flush it has given up; log blocks or data that could not be
+/* The disks are healthy again, the pool is still open. After a failed flush it goes on without that member (rule 9) or has given up; log
+ * blocks or data that could not be
  * written, and a host filesystem that was full, it gets over: everything can be synced, and nothing is wrong. */
 static int still_open(struct simpool *s, struct ops *ops, struct oracle *oracle, const struct trial *t, bool met, char *why,
 		      size_t cap)
@@ -90,6 +83,11 @@ static int still_open(struct simpool *s, struct ops *ops, struct oracle *oracle,
 	bool given_up = atomic_load(&s->pool->failed);
 	if (!met || t->while_opening)
 		return 0;
+	if (pf_set_failed(pf_pool_set(s->pool)) && !given_up) {
+		int err = pf_fsync(s->pool, PF_ROOT_INO);
+		say(why, cap, "without a member that failed, fsync of the root gives %s", pf_strerror(err));
+		return err;
+	}
 	if (t->fault.ops == SIM_FLUSH) {
 		int err = pf_fsync(s->pool, PF_ROOT_INO);
 		int change = pf_unlink(s->pool, PF_ROOT_INO, "none", 4);

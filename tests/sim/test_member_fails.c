@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Purpose: design rule 9 in version 6. From its n-th write, flush, read or call on one member fails for ever, each member in turn, for
+ * n = 1, 2, ... until the run does not get that far. The pool goes on without it: other files are synced, new ones too, and what was
+ * lost is reported by fsync. Then the power fails, or the pool is closed, and all that was not flushed is lost in some way: the pool
+ * opens at its promise, or is refused with the right words and is whole when fsck has taken the member back. The same with threads.
+ *
+ *	test_member_fails [--members M --disk D --placement P --seed S --op read|write|flush|any --skip N --end 0|1|2 --break B] */
+#include "block/engine.h"
+#include "model/ops.h"
+#include "sim/lost.h"
+#include "sim/workload.h"
+
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum end { END_CRASH, END_CLOSE, END_ABANDON, END_NR };
+
+struct trial {
+	unsigned nr_members, disk, placement;
+	uint64_t seed;
+	unsigned nr_ops, ops;
+	uint64_t skip;
+	enum end end;
+	uint32_t break_rules;
+	bool trace;
+};
+
+static uint64_t nr_trials, nr_failed_members, nr_reported, nr_taken_back, nr_unreadable, nr_bad;
+
+/* -- one run ------------------------------------------------------------------------------------------------------------- */
+struct run {
+	const struct trial *t;
+	struct simpool *s;
+	struct ops ops;
+	struct oracle *oracle;
+	bool met;
+	char why[2500];
+};
+
+static int wrong(struct run *r, const char *what, int err)
+{
+	say(r->why, sizeof(r->why), "%s gives %s", what, pf_strerror(err));
+	return -1;
+}
+
+static void add_step(struct run *r, size_t begin, uint64_t synced_ino, bool synced_all, const char *text)
+{
+	struct oracle_step step = {
+		.log_begin = begin,
+		.log_end = simworld_log_len(r->s->world),
+		.synced_all = synced_all,
+		.synced_ino = synced_ino,
+		.moved = { r->ops.moved[0], r->ops.moved[1] },
+	};
+	oracle_add(r->oracle, &step, r->ops.model, text);
+}
+
+static int run_ops(struct run *r)
+{
+	struct ops *ops = &r->ops;
+	for (unsigned k = 0; k < r->t->nr_ops; k++) {
+		size_t begin = simworld_log_len(r->s->world);
+		char text[1200];
+		if (ops_step(ops)) {
+			say(r->why, sizeof(r->why), "%s", ops->failure);
+			return -1;
+		}
+		say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
+		bool done = ops->result >= 0;
+		add_step(r, begin, done && ops->kind == OP_FSYNC ? ops->ino : 0, done && ops->kind == OP_SYNC, text);
+	}
+	memset(ops->moved, 0, sizeof(ops->moved));
+	return 0;
+}
+
+/* Every file is synced: what that says has to hold. The namespace has no member of its own. */
+static int sync_each(struct run *r)
+{
+	struct model *m = r->ops.model;
+	for (size_t k = 0; k < m->nr; k++) {
+		size_t begin = simworld_log_len(r->s->world);
+		uint64_t ino = m->slots[k].ino;
+		int err = pf_fsync(r->s->pool, ino);
+		if (r->t->trace)
+			fprintf(stderr, "fsync of inode %ju at the end: %s\n", (uintmax_t)ino, pf_strerror(err));
+		if (!err)
+			add_step(r, begin, ino, false, "fsync at the end");
+		else if (err != -EIO && err != -ENOSPC && err != -ESTALE)
+			return wrong(r, "fsync at the end", err);
+		else if (err == -EIO && !model_is_file(m->slots[k].inode))
+			return wrong(r, "fsync of a directory at the end", err);
+		nr_reported += err == -EIO;
+	}
+	return 0;
+}
+
+/* A new file, without a name so that nobody has to know of it. */
+static int write_new(struct run *r, struct pf_pool *pool)
+{
+	static const char data[12000] = "new";
+	struct pf_attr attr;
+	int err = pf_create_unnamed(pool, PF_ROOT_INO, 0100600, (struct pf_cred){ 0, 0 }, &attr);
+	if (err)
+		return err == -ENOSPC ? 0 : wrong(r, "creating a file after the failure", err);
+	int64_t n = pf_write(pool, attr.ino, 0, data, sizeof(data), 0);
+	err = n < 0 ? (int)n : pf_fsync(pool, attr.ino);
+	pf_forget(pool, attr.ino, 1);
+	return err && err != -ENOSPC ? wrong(r, "writing and syncing a new file after the failure", err) : 0;
+}
+
+static int look_at_status(struct run *r, struct pf_pool *pool)
+{
+	bool failed = pf_set_failed(pf_pool_set(pool));
+	char *json = pf_pool_status_json(pool);
+	bool told = strstr(json, "\"failed\":true,\"failure\":\"");
+	free(json);
+	struct pf_statfs st;
+	uint64_t largest = 0;
+	pf_pool_statfs(pool, &st);
+	for (unsigned k = 0; k < r->t->nr_members; k++)
+		largest += k == r->t->disk ? 0 : simdisk_size(simworld_disk(r->s->world, k)) / PF_BLOCK_SIZE;
+	if (told == failed && (!failed || st.avail_blocks < largest))
+		return 0;
+	say(r->why, sizeof(r->why), "status says failed: %d, and %d is right; %ju blocks available of %ju", told, failed,
+	    (uintmax_t)st.avail_blocks, (uintmax_t)largest);
+	return -1;
+}
+
+static int goes_on(struct run *r)
+{
+	struct pf_pool *pool = r->s->pool;
+	int err = sync_each(r);
+	if (!err && r->met && pf_pool_read_only(pool)) {
+		say(r->why, sizeof(r->why), "the pool takes no more changes, although only one member fails");
+		err = -1;
+	}
+	if (!err)
+		err = write_new(r, pool);
+	if (!err)
+		err = look_at_status(r, pool);
+	int synced = err ? 0 : pf_pool_sync(pool);
+	if (!err && synced && synced != -PF_EDATA_LOST && synced != -ENOSPC)
+		err = wrong(r, "sync after the failure", synced);
+	nr_failed_members += (unsigned)__builtin_popcount(pf_set_failed(pf_pool_set(pool)));
+	return err;
+}
+
+/* What the disks have after the end. */
+static struct simworld *after_the_end(struct run *r, size_t cut)
+{
+	size_t nr = simworld_pending(r->s->world, cut, NULL, 0);
+	struct sim_fate *fates = calloc(nr + 1, sizeof(*fates));
+	if (r->t->end == END_CRASH)
+		sim_fates_seeded(rng_mix(r->t->seed ^ r->t->skip), fates, nr);
+	for (size_t k = 0; k < nr && r->t->end == END_ABANDON; k++)
+		fates[k].kind = SIM_KEPT;
+	struct simworld *world = simworld_crash(r->s->world, cut, fates);
+	free(fates);
+	return world;
+}
+
+static int judge_end(struct run *r)
+{
+	char name[24];
+	if (r->t->end == END_CLOSE && simpool_close(r->s, r->why, sizeof(r->why)))
+		return -1;
+	size_t cut = simworld_log_len(r->s->world);
+	struct simpool_config config = r->s->config;
+	struct lost_result result;
+	config.break_rules = 0;
+	struct simpool *after = simpool_adopt(&config, after_the_end(r, cut));
+	after->env.now_ns = r->s->env.now_ns;
+	after->torn_supers = true;
+	say(name, sizeof(name), "member%u", r->t->disk);
+	int err = lost_judge(after, r->oracle, cut, name, &result, r->why, sizeof(r->why));
+	nr_taken_back += result.taken_back;
+	nr_unreadable += result.nr_unreadable;
+	simpool_free(after);
+	return err;
+}
+
+static void start(struct run *r, const struct simpool_config *config)
+{
+	struct ops_config ops_config;
+	workload_ops_config(&ops_config, r->t->seed, r->t->seed % 2 ? WORKLOAD_SYNCS : WORKLOAD_MIXED);
+	ops_config.weight[OP_REMOUNT] = 0;
+	ops_config.tolerate_errors = true;
+	ops_config.strict_blocks = false;
+	ops_config.trace = r->t->trace;
+	r->s = simpool_bare(config);
+	if (simpool_mkfs(r->s, r->why, sizeof(r->why)))
+		return;
+	simworld_record(r->s->world);
+	if (!simpool_open(r->s, false, r->why, sizeof(r->why)) && !ops_start(&r->ops, &ops_config, &r->s->env, r->s->pool))
+		r->oracle = oracle_new(r->ops.model);
+}
+
+/* Returns whether the fault was met. */
+static bool try(const struct trial *t, char *why, size_t cap)
+{
+	struct simpool_config config = { .version = PF_VERSION_NEWEST,
+					 .nr_members = t->nr_members,
+					 .placement = t->placement,
+					 .size_bytes = UINT64_C(20) << 20,
+					 .cache_bytes = t->seed % 3 ? 0 : UINT64_C(64) << 10,
+					 .seed = t->seed,
+					 .break_rules = t->break_rules,
+					 .verbose = t->trace };
+	struct run r = { .t = t };
+	start(&r, &config);
+	int err = r.oracle ? 0 : -1;
+	struct sim_fault fault = { .disk = simworld_disk(r.s->world, t->disk), .ops = t->ops, .kind = SIM_FAIL, .skip = t->skip };
+	unsigned nr = simworld_add_fault(r.s->world, &fault);
+	if (!err)
+		err = run_ops(&r);
+	r.met = simworld_fault_hits(r.s->world, nr);
+	if (!err)
+		err = goes_on(&r);
+	if (!err)
+		err = judge_end(&r);
+	if (err)
+		say(why, cap, "%s", r.why);
+	nr_bad += err != 0;
+	if (r.ops.model)
+		ops_finish(&r.ops);
+	oracle_free(r.oracle);
+	simpool_free(r.s);
+	return r.met;
+}
+
+/* -- all of them --------------------------------------------------------------------------------------------------------- */
+static const char *op_text(unsigned ops)
+{
+	return ops == SIM_READ ? "read" : ops == SIM_WRITE ? "write" : ops == SIM_FLUSH ? "flush" : "any";
+}
+
+static void complain(const struct trial *t, const char *why)
+{
+	printf("FAIL: %s\nrepeat with: test_member_fails --members %u --disk %u --placement %u --seed %ju --op %s --skip %ju "
+	       "--end %d --break %u\n",
+	       why, t->nr_members, t->disk, t->placement, (uintmax_t)t->seed, op_text(t->ops), (uintmax_t)t->skip, (int)t->end,
+	       t->break_rules);
+	fflush(stdout);
+}
+
+static void series(struct trial *t, uint64_t density, bool quiet)
+{
+	bool met = true;
+	for (uint64_t n = 0; met && nr_bad < 10; n += 1 + n / density) {
+		char why[2500] = "";
+		uint64_t bad = nr_bad;
+		t->skip = n;
+		t->end = (enum end)(nr_trials++ % END_NR);
+		alarm(60);
+		met = try(t, why, sizeof(why));
+		alarm(0);
+		if (nr_bad > bad && !quiet)
+			complain(t, why);
+	}
+}
+
+static void run_matrix(uint64_t density, uint32_t break_rules, bool quiet)
+{
+	static const unsigned ops[] = { SIM_WRITE, SIM_FLUSH, SIM_ANY, SIM_READ };
+	for (unsigned k = 0; k < 4 * 2 * 5 && nr_bad < 10; k++) {
+		unsigned which = k % 5; /* both members of two, each of three */
+		struct trial t = { .nr_members = which < 2 ? 2 : 3,
+				   .disk = which < 2 ? which : which - 2,
+				   .placement = k / 5 % 2,
+				   .ops = ops[k / 10],
+				   .seed = 1 + k,
+				   .nr_ops = 140,
+				   .break_rules = break_rules };
+		series(&t, density, quiet);
+	}
+}
+
+/* The hooks have to be noticed. */
+static bool is_noticed(uint32_t rule)
+{
+	uint64_t bad = nr_bad;
+	nr_bad = 0;
+	run_matrix(6, rule, true);
+	bool noticed = nr_bad > 0;
+	nr_bad = bad + !noticed;
+	if (!noticed)
+		printf("FAIL: rule %#x was left out, and nothing was found\n", rule);
+	return noticed;
+}
+
+/* -- with threads -------------------------------------------------------------------------------------------------------- */
+#define NR_THREADS 4
+#define NR_FILES   60
+
+struct writer {
+	struct pf_pool *pool;
+	unsigned number;
+	pthread_t thread;
+	int errs[NR_FILES]; /* of fsync */
+	uint64_t inos[NR_FILES];
+};
+
+static void *write_files(void *arg)
+{
+	struct writer *w = arg;
+	uint8_t data[20000];
+	for (unsigned k = 0; k < NR_FILES; k++) {
+		char name[32];
+		struct pf_attr attr;
+		say(name, sizeof(name), "w%u-%u", w->number, k);
+		memset(data, (int)(w->number * NR_FILES + k), sizeof(data));
+		w->errs[k] = pf_create(w->pool, PF_ROOT_INO, name, strlen(name), 0100644, (struct pf_cred){ 0, 0 }, 0, 0, &attr);
+		if (w->errs[k])
+			continue;
+		w->inos[k] = attr.ino;
+		int64_t n = pf_write(w->pool, attr.ino, 0, data, sizeof(data), 0);
+		w->errs[k] = n < 0 ? (int)n : pf_fsync(w->pool, attr.ino);
+		pf_forget(w->pool, attr.ino, 1);
+	}
+	return NULL;
+}
+
+static int read_file(struct pf_pool *pool, const struct writer *w, unsigned k)
+{
+	static _Alignas(4096) uint8_t buf[5 * 4096];
+	struct pf_attr attr;
+	char name[32];
+	say(name, sizeof(name), "w%u-%u", w->number, k);
+	int err = pf_lookup(pool, PF_ROOT_INO, name, strlen(name), &attr);
+	if (err)
+		return err;
+	int64_t n = pf_read(pool, attr.ino, 0, buf, 20000);
+	pf_forget(pool, attr.ino, 1);
+	for (unsigned i = 0; n == 20000 && i < 20000; i++) {
+		if (buf[i] != (uint8_t)(w->number * NR_FILES + k))
+			return -EILSEQ;
+	}
+	return n == 20000 ? 0 : n < 0 ? (int)n : -ERANGE;
+}
+
+/* Every file that was synced is there, and the last of each thread was: the pool had gone on by then. @lacks: what lies on the failed
+ * member gives errors. */
+static int judge_files(struct pf_pool *pool, const struct writer *writers, bool lacks, char *why, size_t cap)
+{
+	for (unsigned t = 0; t < NR_THREADS; t++) {
+		const struct writer *w = &writers[t];
+		for (unsigned k = 0; k < NR_FILES; k++) {
+			int synced = w->errs[k], err = synced ? 0 : read_file(pool, w, k);
+			bool good = !err || (lacks && err == -EIO);
+			nr_reported += lacks && synced;
+			if (good && (!synced || (synced == -EIO && k + 1 < NR_FILES)))
+				continue;
+			say(why, cap, "file %u of thread %u: fsync gave %s, reading gives %s", k, t, pf_strerror(synced), pf_strerror(err));
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static void run_writers(struct pf_pool *pool, struct writer *writers)
+{
+	for (unsigned t = 0; t < NR_THREADS; t++) {
+		writers[t] = (struct writer){ .pool = pool, .number = t };
+		pthread_create(&writers[t].thread, NULL, write_files, &writers[t]);
+	}
+	for (unsigned t = 0; t < NR_THREADS; t++)
+		pthread_join(writers[t].thread, NULL);
+}
+
+/* The disks are as they were left, but that the failed one has lost what it did not flush. */
+static int open_after(struct simpool *s, const struct writer *writers, char *why, size_t cap)
+{
+	struct simworld *world = simworld_crash(s->world, simworld_log_len(s->world), NULL);
+	struct simpool *after = simpool_adopt(&s->config, world);
+	int err = lost_open(after, NULL, why, cap);
+	if (!err)
+		err = judge_files(after->pool, writers, false, why, cap);
+	if (!err)
+		err = simpool_close(after, why, cap);
+	simpool_free(after);
+	return err;
+}
+
+static int in_parallel(unsigned nr_members, unsigned disk, unsigned ops, uint64_t seed, char *why, size_t cap)
+{
+	struct simpool_config config = { .version = PF_VERSION_NEWEST,
+					 .nr_members = nr_members,
+					 .seed = seed,
+					 .placement = disk % 2,
+					 .commit_interval_ms = 20 };
+	struct writer writers[NR_THREADS];
+	struct simpool *s = simpool_bare(&config);
+	struct sim_fault fault = { .kind = SIM_FAIL, .ops = ops, .skip = 5 + 17 * seed, .disk = simworld_disk(s->world, disk) };
+	nr_trials++;
+	int err = simpool_mkfs(s, why, cap);
+	simworld_record(s->world);
+	if (!err)
+		err = simpool_open(s, false, why, cap);
+	if (!err)
+		err = pf_pool_start_workers(s->pool);
+	if (!err) {
+		simworld_add_fault(s->world, &fault);
+		run_writers(s->pool, writers);
+		err = judge_files(s->pool, writers, true, why, cap);
+	}
+	if (!err)
+		err = simpool_close(s, why, cap);
+	if (!err)
+		err = open_after(s, writers, why, cap);
+	simpool_free(s);
+	return err;
+}
+
+static void run_threads(unsigned rounds)
+{
+	static const unsigned ops[] = { SIM_FLUSH, SIM_WRITE, SIM_ANY };
+	for (unsigned k = 0; k < 12 * rounds && nr_bad < 10; k++) {
+		char why[2500] = "";
+		alarm(120);
+		if (in_parallel(2 + k / 3 % 2, k % (2 + k / 3 % 2), ops[k % 3], k / 3, why, sizeof(why))) {
+			printf("FAIL: threads, round %u: %s\n", k, why);
+			nr_bad++;
+		}
+		alarm(0);
+	}
+}
+
+/* -- command line -------------------------------------------------------------------------------------------------------- */
+static void on_alarm(int sig)
+{
+	static const char text[] = "FAIL: hangs\n";
+	(void)sig;
+	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
+	abort();
+}
+
+static unsigned parse_op(const char *text)
+{
+	return *text == 'r' ? SIM_READ : *text == 'w' ? SIM_WRITE : *text == 'f' ? SIM_FLUSH : SIM_ANY;
+}
+
+static bool parse(int argc, char **argv, struct trial *t)
+{
+	static const struct option longs[] = { { "members", 1, NULL, 'm' }, { "disk", 1, NULL, 'd' }, { "placement", 1, NULL, 'p' },
+					       { "seed", 1, NULL, 's' },    { "op", 1, NULL, 'o' },   { "skip", 1, NULL, 'k' },
+					       { "end", 1, NULL, 'e' },	    { "break", 1, NULL, 'b' }, { NULL, 0, NULL, 0 } };
+	int c;
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		uint64_t v = optarg ? strtoull(optarg, NULL, 0) : 0;
+		if (c == 'm')
+			t->nr_members = (unsigned)v;
+		else if (c == 'd')
+			t->disk = (unsigned)v;
+		else if (c == 'p')
+			t->placement = (unsigned)v;
+		else if (c == 's')
+			t->seed = v;
+		else if (c == 'o')
+			t->ops = parse_op(optarg);
+		else if (c == 'k')
+			t->skip = v;
+		else if (c == 'e')
+			t->end = (enum end)(v % END_NR);
+		else if (c == 'b')
+			t->break_rules = (uint32_t)v;
+		else
+			return false;
+	}
+	return optind == argc && t->disk < t->nr_members && t->nr_members <= SIMPOOL_MAX;
+}
+
+static int one(struct trial *t)
+{
+	char why[2500] = "";
+	t->trace = true;
+	bool met = try(t, why, sizeof(why));
+	printf("%s, the fault was %smet; %s\n", nr_bad ? "FAIL" : "good", met ? "" : "not ", why);
+	return nr_bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct trial t = { .nr_members = 2, .seed = 1, .nr_ops = 140, .ops = SIM_FLUSH };
+	bool more = getenv("POOLFS_TEST_LONG");
+	signal(SIGALRM, on_alarm);
+	if (!parse(argc, argv, &t)) {
+		fprintf(stderr, "usage: test_member_fails [--members M --disk D --placement P --seed S --op read|write|flush|any --skip N "
+				"--end N --break B]\n");
+		return EXIT_FAILURE;
+	}
+	if (argc > 1)
+		return one(&t);
+	run_matrix(more ? 200 : 5, 0, false);
+	run_threads(more ? 40 : 1);
+	bool bites = nr_failed_members && nr_reported && nr_taken_back && nr_unreadable;
+	printf("%ju trials: %ju members failed, %ju fsyncs told of it, %ju pools took one back, %ju files were lost, %ju bad\n",
+	       (uintmax_t)nr_trials, (uintmax_t)nr_failed_members, (uintmax_t)nr_reported, (uintmax_t)nr_taken_back,
+	       (uintmax_t)nr_unreadable, (uintmax_t)nr_bad);
+	if (nr_bad || !bites)
+		return EXIT_FAILURE;
+	bool noticed = is_noticed(PF_BREAK_FAILURE_UNRECORDED);
+	noticed = is_noticed(PF_BREAK_FAILURE_FORGOTTEN) && noticed;
+	return noticed ? EXIT_SUCCESS : EXIT_FAILURE;
+}
