@@ -143,12 +143,13 @@ static void ring_take(struct ring *ring, unsigned *index, int *res)
 	io_uring_cqe_seen(&ring->uring, cqe);
 }
 
-/* Submits what was prepared; the number that the kernel took, in the order of preparation, is added to *nr_submitted.
- * -errno: the kernel takes no more (it may have taken some). */
-static int ring_submit(struct ring *ring, unsigned nr_prepared, unsigned *nr_submitted)
+/* Submits what was prepared, and in the same system call waits for @nr_wait completions (0: does not; the kernel does not wait either
+ * when it has not taken everything). The number that the kernel took, in the order of preparation, is added to *nr_submitted. -errno:
+ * the kernel takes no more (it may have taken some). */
+static int ring_submit(struct ring *ring, unsigned nr_prepared, unsigned nr_wait, unsigned *nr_submitted)
 {
 	while (*nr_submitted < nr_prepared) {
-		int n = io_uring_submit(&ring->uring);
+		int n = nr_wait ? io_uring_submit_and_wait(&ring->uring, nr_wait) : io_uring_submit(&ring->uring);
 		if (n == -EINTR)
 			continue;
 		if (n <= 0)
@@ -226,7 +227,7 @@ static unsigned next_for_ring(struct pf_aio_req *reqs, unsigned from, unsigned n
 
 /* Requests with descriptors through the ring, the others meanwhile through their ops. -errno: the ring is broken, and what
  * is still PENDING was never submitted. */
-static int run_ring(struct ring *ring, struct pf_aio_req *reqs, unsigned nr)
+static int run_ring(struct ring *ring, struct pf_aio_req *reqs, unsigned nr, bool all_for_ring)
 {
 	unsigned nr_prepared = 0, nr_submitted = 0, nr_done = 0, next = 0, inline_next = 0;
 	int err = 0;
@@ -240,18 +241,20 @@ static int run_ring(struct ring *ring, struct pf_aio_req *reqs, unsigned nr)
 			nr_prepared++;
 			next++;
 		}
+		/* few sleeps: for all at the end of a batch, for a quarter of the window while there is more to submit */
+		unsigned nr_wait = nr_prepared - nr_done;
+		if (next < nr && nr_wait > RING_ENTRIES / 4)
+			nr_wait = RING_ENTRIES / 4;
 		if (!err)
-			err = ring_submit(ring, nr_prepared, &nr_submitted);
+			err = ring_submit(ring, nr_prepared, all_for_ring ? nr_wait : 0, &nr_submitted);
 		for (; inline_next < nr; inline_next++) {
 			if (reqs[inline_next].io->fd < 0)
 				reqs[inline_next].result = run_direct(&reqs[inline_next]);
 		}
 		if (nr_done == nr_submitted)
 			return err;
-		/* few sleeps: for all at the end of a batch, for a quarter of the window while there is more to submit */
-		unsigned nr_wait = nr_submitted - nr_done;
-		if (!err && next < nr && nr_wait > RING_ENTRIES / 4)
-			nr_wait = RING_ENTRIES / 4;
+		if (err || nr_wait > nr_submitted - nr_done)
+			nr_wait = nr_submitted - nr_done;
 		ring_wait(ring, nr_wait);
 		for (; nr_wait > 0; nr_wait--, nr_done++) {
 			unsigned index;
@@ -272,7 +275,7 @@ int pf_aio_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
 	}
 	struct ring *ring = nr_fds > 1 ? ring_get(aio) : NULL;
 	if (ring)
-		ring_put(aio, ring, run_ring(ring, reqs, nr));
+		ring_put(aio, ring, run_ring(ring, reqs, nr, nr_fds == nr));
 
 	int first = 0;
 	for (unsigned i = 0; i < nr; i++) {
@@ -333,7 +336,7 @@ static void flush_settle(struct flush *f, int sys_err)
 }
 
 /* @flushes in the order of their addresses, which is the order of the locks. -errno: the ring is broken. */
-static int flush_on_ring(struct ring *ring, struct flush *flushes, unsigned nr)
+static int flush_on_ring(struct ring *ring, struct flush *flushes, unsigned nr, bool all_for_ring)
 {
 	unsigned nr_prepared = 0, nr_submitted = 0;
 	for (unsigned i = 0; i < nr; i++) {
@@ -348,7 +351,7 @@ static int flush_on_ring(struct ring *ring, struct flush *flushes, unsigned nr)
 			nr_prepared++;
 		}
 	}
-	int err = ring_submit(ring, nr_prepared, &nr_submitted);
+	int err = ring_submit(ring, nr_prepared, all_for_ring ? nr_prepared : 0, &nr_submitted);
 	for (unsigned i = 0; i < nr; i++) {
 		if (flushes[i].io->fd < 0)
 			flush_direct(&flushes[i]);
@@ -392,7 +395,7 @@ static int flush_some(struct pf_aio *aio, struct pf_io **ios, unsigned nr, int *
 
 	struct ring *ring = nr_fds > 1 ? ring_get(aio) : NULL;
 	if (ring)
-		ring_put(aio, ring, flush_on_ring(ring, flushes, nr_unique));
+		ring_put(aio, ring, flush_on_ring(ring, flushes, nr_unique, nr_fds == nr_unique));
 	else
 		flush_on_threads(flushes, nr_unique);
 

@@ -110,7 +110,7 @@ static uint64_t left_for_nodes(uint64_t whole, uint64_t safe, uint64_t reserved,
 
 uint64_t pf_space_node_room(struct pf_space *space)
 {
-	uint64_t whole[PF_MAX_META_MEMBERS], safe[PF_MAX_META_MEMBERS], left[PF_MAX_META_MEMBERS];
+	uint64_t whole[PF_MAX_META_MEMBERS] = { 0 }, safe[PF_MAX_META_MEMBERS] = { 0 }, left[PF_MAX_META_MEMBERS] = { 0 };
 	uint64_t all_whole = 0, all_safe = 0;
 	pthread_mutex_lock(&space->lock);
 	for (unsigned i = 0; i < space->nr_meta; i++) {
@@ -132,7 +132,7 @@ uint64_t pf_space_node_room(struct pf_space *space)
 
 uint64_t pf_space_node_reserve(struct pf_space *space)
 {
-	uint64_t reserve[PF_MAX_META_MEMBERS];
+	uint64_t reserve[PF_MAX_META_MEMBERS] = { 0 };
 	pthread_mutex_lock(&space->lock);
 	for (unsigned i = 0; i < space->nr_meta; i++)
 		reserve[i] = pf_space_reserve_of(space->members[space->meta_members[i]].share_blocks);
