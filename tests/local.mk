@@ -27,6 +27,7 @@ unit_tests = \
 	tests/unit/test_log_nomem \
 	tests/unit/test_log_parallel \
 	tests/unit/test_log_scan \
+	tests/unit/test_member_fails \
 	tests/unit/test_node \
 	tests/unit/test_posix_attr \
 	tests/unit/test_posix_big \
