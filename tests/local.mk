@@ -258,6 +258,7 @@ sub_check = \
 
 # Those with threads; the others only get slow under ThreadSanitizer.
 thread_tests = \
+	tests/sim/test_member_fails \
 	tests/sim/test_parallel \
 	tests/unit/test_aio \
 	tests/unit/test_attack_engine \

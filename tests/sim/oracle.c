@@ -195,7 +195,8 @@ static int judge_lost(struct oracle *o, size_t cut, size_t last, const struct mo
 	uint64_t hash = acked ? model_hash_content(acked->inode) : 0;
 	for (size_t k = first + 1; acked && k <= last; k++) {
 		struct model_slot *slot = model_slot(o->points[k].after, f->ino);
-		if (slot && model_hash_content(slot->inode) != hash)
+		/* also what left it as it was, like zeros behind its end, may have written blocks of it anew */
+		if (slot && (model_hash_content(slot->inode) != hash || !same_time(slot->inode->mtime, acked->inode->mtime)))
 			return 0;
 	}
 	if (!acked)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Purpose: design rule 9 in version 6. From its n-th write, flush, read or call on one member fails for ever, each member in turn, for
- * n = 1, 2, ... until the run does not get that far. The pool goes on without it: other files are synced, new ones too, and what was
- * lost is reported by fsync. Then the power fails, or the pool is closed, and all that was not flushed is lost in some way: the pool
- * opens at its promise, or is refused with the right words and is whole when fsck has taken the member back. The same with threads.
+ * n = 1, 2, ... until the run does not get that far; and two of three, one after the other. The pool goes on without it: other files
+ * are synced, new ones too, and what was lost is reported by fsync. Then the power fails, there or somewhere between the failure and
+ * there, or the pool is closed, and all that was not flushed is lost in some way: the pool opens at its promise, or is refused with the
+ * right words and is whole when fsck has taken the member back. The same with threads.
  *
- *	test_member_fails [--members M --disk D --placement P --seed S --op read|write|flush|any --skip N --end 0|1|2 --break B] */
+ *	test_member_fails [--ops N --members M --disk D --also 1+D --placement P --seed S --op read|write|flush|any --skip N --end 0|1|2 --break B] */
 #include "block/engine.h"
 #include "model/ops.h"
 #include "sim/lost.h"
@@ -21,6 +22,7 @@ enum end { END_CRASH, END_CLOSE, END_ABANDON, END_NR };
 
 struct trial {
 	unsigned nr_members, disk, placement;
+	unsigned also; /* 1 + another disk that fails some calls later; 0: none */
 	uint64_t seed;
 	unsigned nr_ops, ops;
 	uint64_t skip;
@@ -38,6 +40,7 @@ struct run {
 	struct ops ops;
 	struct oracle *oracle;
 	bool met;
+	size_t failed_at; /* length of the log of the disks when a member had failed for the first time; 0: not yet */
 	char why[2500];
 };
 
@@ -69,6 +72,8 @@ static int run_ops(struct run *r)
 			say(r->why, sizeof(r->why), "%s", ops->failure);
 			return -1;
 		}
+		if (!r->failed_at && pf_set_failed(pf_pool_set(r->s->pool)))
+			r->failed_at = begin + 1;
 		say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
 		bool done = ops->result >= 0;
 		add_step(r, begin, done && ops->kind == OP_FSYNC ? ops->ino : 0, done && ops->kind == OP_SYNC, text);
@@ -138,7 +143,9 @@ static int goes_on(struct run *r)
 		say(r->why, sizeof(r->why), "the pool takes no more changes, although only one member fails");
 		err = -1;
 	}
-	if (!err)
+	/* a member that fails only now may take the first one with it */
+	uint32_t failed = pf_set_failed(pf_pool_set(pool));
+	if (!err && (err = write_new(r, pool)) && pf_set_failed(pf_pool_set(pool)) != failed)
 		err = write_new(r, pool);
 	if (!err)
 		err = look_at_status(r, pool);
@@ -149,13 +156,13 @@ static int goes_on(struct run *r)
 	return err;
 }
 
-/* What the disks have after the end. */
-static struct simworld *after_the_end(struct run *r, size_t cut)
+/* What the disks have after a cut, the @nr-th of this run. */
+static struct simworld *after_the_cut(struct run *r, size_t cut, unsigned nr_cut)
 {
 	size_t nr = simworld_pending(r->s->world, cut, NULL, 0);
 	struct sim_fate *fates = calloc(nr + 1, sizeof(*fates));
 	if (r->t->end == END_CRASH)
-		sim_fates_seeded(rng_mix(r->t->seed ^ r->t->skip), fates, nr);
+		sim_fates_seeded(rng_mix(r->t->seed ^ r->t->skip ^ nr_cut << 20), fates, nr);
 	for (size_t k = 0; k < nr && r->t->end == END_ABANDON; k++)
 		fates[k].kind = SIM_KEPT;
 	struct simworld *world = simworld_crash(r->s->world, cut, fates);
@@ -163,23 +170,39 @@ static struct simworld *after_the_end(struct run *r, size_t cut)
 	return world;
 }
 
-static int judge_end(struct run *r)
+static int judge_cut(struct run *r, size_t cut, unsigned nr_cut)
 {
 	char name[24];
-	if (r->t->end == END_CLOSE && simpool_close(r->s, r->why, sizeof(r->why)))
-		return -1;
-	size_t cut = simworld_log_len(r->s->world);
 	struct simpool_config config = r->s->config;
 	struct lost_result result;
 	config.break_rules = 0;
-	struct simpool *after = simpool_adopt(&config, after_the_end(r, cut));
+	struct simpool *after = simpool_adopt(&config, after_the_cut(r, cut, nr_cut));
 	after->env.now_ns = r->s->env.now_ns;
 	after->torn_supers = true;
 	say(name, sizeof(name), "member%u", r->t->disk);
-	int err = lost_judge(after, r->oracle, cut, name, &result, r->why, sizeof(r->why));
+	int err = lost_judge(after, r->oracle, cut, r->t->also ? NULL : name, &result, r->why, sizeof(r->why));
 	nr_taken_back += result.taken_back;
 	nr_unreadable += result.nr_unreadable;
 	simpool_free(after);
+	if (r->t->trace)
+		fprintf(stderr, "cut at %zu of %zu, a member failed at %zu: taken back %d, %u files unreadable: %s\n", cut,
+			simworld_log_len(r->s->world), r->failed_at, result.taken_back, result.nr_unreadable, err ? r->why : "good");
+	return err;
+}
+
+/* At the end, and at some moments between the failure and that. */
+static int judge_end(struct run *r)
+{
+	if (r->t->end == END_CLOSE && simpool_close(r->s, r->why, sizeof(r->why)))
+		return -1;
+	size_t last = simworld_log_len(r->s->world);
+	struct rng rng = { .state = rng_mix(r->t->seed ^ r->t->skip ^ UINT64_C(0x637574)) };
+	int err = judge_cut(r, last, 0);
+	for (unsigned k = 1; !err && r->failed_at && r->failed_at < last && k <= 3; k++) {
+		uint64_t range = last - r->failed_at + 1;
+		/* most of them close to the failure: there it is being written down */
+		err = judge_cut(r, r->failed_at + (size_t)rng_below(&rng, k < 3 && range > 40 ? 40 : range), k);
+	}
 	return err;
 }
 
@@ -215,6 +238,11 @@ static bool try(const struct trial *t, char *why, size_t cap)
 	int err = r.oracle ? 0 : -1;
 	struct sim_fault fault = { .disk = simworld_disk(r.s->world, t->disk), .ops = t->ops, .kind = SIM_FAIL, .skip = t->skip };
 	unsigned nr = simworld_add_fault(r.s->world, &fault);
+	if (t->also) {
+		fault.disk = simworld_disk(r.s->world, t->also - 1);
+		fault.skip += 20;
+		simworld_add_fault(r.s->world, &fault);
+	}
 	if (!err)
 		err = run_ops(&r);
 	r.met = simworld_fault_hits(r.s->world, nr);
@@ -240,9 +268,9 @@ static const char *op_text(unsigned ops)
 
 static void complain(const struct trial *t, const char *why)
 {
-	printf("FAIL: %s\nrepeat with: test_member_fails --members %u --disk %u --placement %u --seed %ju --op %s --skip %ju "
+	printf("FAIL: %s\nrepeat with: test_member_fails --ops %u --members %u --disk %u --also %u --placement %u --seed %ju --op %s --skip %ju "
 	       "--end %d --break %u\n",
-	       why, t->nr_members, t->disk, t->placement, (uintmax_t)t->seed, op_text(t->ops), (uintmax_t)t->skip, (int)t->end,
+	       why, t->nr_ops, t->nr_members, t->disk, t->also, t->placement, (uintmax_t)t->seed, op_text(t->ops), (uintmax_t)t->skip, (int)t->end,
 	       t->break_rules);
 	fflush(stdout);
 }
@@ -263,17 +291,18 @@ static void series(struct trial *t, uint64_t density, bool quiet)
 	}
 }
 
-static void run_matrix(uint64_t density, uint32_t break_rules, bool quiet)
+static void run_matrix(uint64_t density, unsigned round, uint32_t break_rules, bool quiet)
 {
 	static const unsigned ops[] = { SIM_WRITE, SIM_FLUSH, SIM_ANY, SIM_READ };
-	for (unsigned k = 0; k < 4 * 2 * 5 && nr_bad < 10; k++) {
-		unsigned which = k % 5; /* both members of two, each of three */
+	for (unsigned k = 0; k < 4 * 2 * 7 && nr_bad < 10; k++) {
+		unsigned which = k % 7; /* both members of two, each of three, and the data member of three with each other one */
 		struct trial t = { .nr_members = which < 2 ? 2 : 3,
-				   .disk = which < 2 ? which : which - 2,
-				   .placement = k / 5 % 2,
-				   .ops = ops[k / 10],
-				   .seed = 1 + k,
-				   .nr_ops = 140,
+				   .disk = which < 2 ? which : which < 5 ? which - 2 : 2,
+				   .also = which < 5 ? 0 : which - 4,
+				   .placement = k / 7 % 2,
+				   .ops = ops[k / 14],
+				   .seed = 1 + k + 100 * round,
+				   .nr_ops = 140 + 60 * (round % 5),
 				   .break_rules = break_rules };
 		series(&t, density, quiet);
 	}
@@ -284,7 +313,7 @@ static bool is_noticed(uint32_t rule)
 {
 	uint64_t bad = nr_bad;
 	nr_bad = 0;
-	run_matrix(6, rule, true);
+	run_matrix(6, 0, rule, true);
 	bool noticed = nr_bad > 0;
 	nr_bad = bad + !noticed;
 	if (!noticed)
@@ -447,7 +476,8 @@ static bool parse(int argc, char **argv, struct trial *t)
 {
 	static const struct option longs[] = { { "members", 1, NULL, 'm' }, { "disk", 1, NULL, 'd' }, { "placement", 1, NULL, 'p' },
 					       { "seed", 1, NULL, 's' },    { "op", 1, NULL, 'o' },   { "skip", 1, NULL, 'k' },
-					       { "end", 1, NULL, 'e' },	    { "break", 1, NULL, 'b' }, { NULL, 0, NULL, 0 } };
+					       { "end", 1, NULL, 'e' },	    { "break", 1, NULL, 'b' }, { "also", 1, NULL, 'a' }, { "ops", 1, NULL, 'n' },
+					       { NULL, 0, NULL, 0 } };
 	int c;
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		uint64_t v = optarg ? strtoull(optarg, NULL, 0) : 0;
@@ -455,6 +485,10 @@ static bool parse(int argc, char **argv, struct trial *t)
 			t->nr_members = (unsigned)v;
 		else if (c == 'd')
 			t->disk = (unsigned)v;
+		else if (c == 'a')
+			t->also = (unsigned)v;
+		else if (c == 'n')
+			t->nr_ops = (unsigned)v;
 		else if (c == 'p')
 			t->placement = (unsigned)v;
 		else if (c == 's')
@@ -470,7 +504,7 @@ static bool parse(int argc, char **argv, struct trial *t)
 		else
 			return false;
 	}
-	return optind == argc && t->disk < t->nr_members && t->nr_members <= SIMPOOL_MAX;
+	return optind == argc && t->disk < t->nr_members && t->also <= t->nr_members && t->nr_members <= SIMPOOL_MAX;
 }
 
 static int one(struct trial *t)
@@ -488,13 +522,14 @@ int main(int argc, char **argv)
 	bool more = getenv("POOLFS_TEST_LONG");
 	signal(SIGALRM, on_alarm);
 	if (!parse(argc, argv, &t)) {
-		fprintf(stderr, "usage: test_member_fails [--members M --disk D --placement P --seed S --op read|write|flush|any --skip N "
+		fprintf(stderr, "usage: test_member_fails [--ops N --members M --disk D --also 1+D --placement P --seed S --op read|write|flush|any --skip N "
 				"--end N --break B]\n");
 		return EXIT_FAILURE;
 	}
 	if (argc > 1)
 		return one(&t);
-	run_matrix(more ? 200 : 5, 0, false);
+	for (unsigned round = 0; round < (more ? 10 : 1); round++)
+		run_matrix(more ? 60 : 5, round, 0, false);
 	run_threads(more ? 40 : 1);
 	bool bites = nr_failed_members && nr_reported && nr_taken_back && nr_unreadable;
 	printf("%ju trials: %ju members failed, %ju fsyncs told of it, %ju pools took one back, %ju files were lost, %ju bad\n",
