@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define AWAIT_TRIES 256 /* each a release of something: enough for a group's worth of small pieces */
+
 int pf_op_begin(struct pf_pool *pool, enum pf_growth growth)
 {
 	int err = pf_pool_writable(pool);
@@ -158,8 +160,14 @@ int pf_data_promise(struct pf_pool *pool, struct pf_inode *inode, uint64_t start
 	if (err != -ENOSPC)
 		return err;
 	err = pool->make_room(pool);
-	if (!err)
-		err = promise_fresh(pool, nr);
+	/* what the checkpoint freed comes back in pieces: when readers have ended, when a discard or a trim is done with them */
+	uint64_t released;
+	unsigned tries = 0;
+	do {
+		released = pf_space_released(pool->space);
+		if (!err || err == -ENOSPC)
+			err = promise_fresh(pool, nr);
+	} while (err == -ENOSPC && tries++ < AWAIT_TRIES && pf_space_await_release(pool->space, released));
 	if (err != -ENOSPC)
 		return err;
 	bool mapped;

@@ -345,8 +345,9 @@ static bool find_run(struct pf_space *space, struct pf_space_member *m, struct p
 		at = *end;
 		if (*end - *from < min)
 			continue;
-		/* others may need room just now, so not more than half of what there is */
-		uint64_t nr = minimum(*end - *from, maximum(pf_space_avail(space, PF_USE_DATA) / 2, 1));
+		/* others may need room just now: not more than half of what there is, and nothing of what somebody missed */
+		uint64_t avail = pf_space_avail(space, PF_USE_DATA);
+		uint64_t nr = avail > space->missed_blocks ? minimum(*end - *from, maximum((avail - space->missed_blocks) / 2, 1)) : 0;
 		nr = spare(space, m, *from, nr);
 		if (nr < min)
 			continue;

@@ -117,6 +117,7 @@ struct pf_space {
 	unsigned nr_copies, nr_meta; /* of a node that is written; metadata members */
 	uint8_t meta_members[PF_MAX_META_MEMBERS];
 	uint64_t reserved, released; /* promised blocks; times that freed ones have become free */
+	uint64_t missed_blocks;      /* what a promise was last refused for: who asks again shall find it, a trim leaves so much */
 	uint32_t blamed; /* the checkpoint's */
 	uint32_t unreadable;
 	unsigned bad_groups;

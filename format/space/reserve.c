@@ -156,10 +156,14 @@ int pf_space_reserve(struct pf_space *space, enum pf_space_use use, uint64_t nr)
 	pthread_mutex_lock(&space->lock);
 	if (pf_space_avail(space, use) < nr)
 		pf_discard_drop(space);
-	if (pf_space_avail(space, use) < nr)
+	if (pf_space_avail(space, use) < nr) {
 		err = -ENOSPC;
-	else
+		space->missed_blocks = nr > space->missed_blocks ? nr : space->missed_blocks;
+	} else {
 		space->reserved += nr;
+		if (nr >= space->missed_blocks)
+			space->missed_blocks = 0;
+	}
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }
