@@ -104,17 +104,30 @@ static int sync_each(struct run *r)
 }
 
 /* A new file, without a name so that nobody has to know of it. */
-static int write_new(struct run *r, struct pf_pool *pool)
+static int write_new(struct pf_pool *pool)
 {
 	static const char data[12000] = "new";
 	struct pf_attr attr;
 	int err = pf_create_unnamed(pool, PF_ROOT_INO, 0100600, (struct pf_cred){ 0, 0 }, &attr);
 	if (err)
-		return err == -ENOSPC ? 0 : wrong(r, "creating a file after the failure", err);
+		return err;
 	int64_t n = pf_write(pool, attr.ino, 0, data, sizeof(data), 0);
 	err = n < 0 ? (int)n : pf_fsync(pool, attr.ino);
 	pf_forget(pool, attr.ino, 1);
-	return err && err != -ENOSPC ? wrong(r, "writing and syncing a new file after the failure", err) : 0;
+	return err;
+}
+
+/* A member that fails only now may take the first one with it. */
+static int try_new(struct pf_pool *pool, char *why, size_t cap)
+{
+	int err = -EIO;
+	for (uint32_t before = ~pf_set_failed(pf_pool_set(pool)); err == -EIO && before != pf_set_failed(pf_pool_set(pool));) {
+		before = pf_set_failed(pf_pool_set(pool));
+		err = write_new(pool);
+	}
+	if (err && err != -ENOSPC)
+		say(why, cap, "writing and syncing a new file after the failure gives %s", pf_strerror(err));
+	return err == -ENOSPC ? 0 : err;
 }
 
 static int look_at_status(struct run *r, struct pf_pool *pool)
@@ -143,10 +156,8 @@ static int goes_on(struct run *r)
 		say(r->why, sizeof(r->why), "the pool takes no more changes, although only one member fails");
 		err = -1;
 	}
-	/* a member that fails only now may take the first one with it */
-	uint32_t failed = pf_set_failed(pf_pool_set(pool));
-	if (!err && (err = write_new(r, pool)) && pf_set_failed(pf_pool_set(pool)) != failed)
-		err = write_new(r, pool);
+	if (!err)
+		err = try_new(pool, r->why, sizeof(r->why));
 	if (!err)
 		err = look_at_status(r, pool);
 	int synced = err ? 0 : pf_pool_sync(pool);
@@ -371,7 +382,7 @@ static int read_file(struct pf_pool *pool, const struct writer *w, unsigned k)
 	return n == 20000 ? 0 : n < 0 ? (int)n : -ERANGE;
 }
 
-/* Every file that was synced is there, and the last of each thread was: the pool had gone on by then. @lacks: what lies on the failed
+/* Every file that was synced is there. @lacks: what lies on the failed
  * member gives errors. */
 static int judge_files(struct pf_pool *pool, const struct writer *writers, bool lacks, char *why, size_t cap)
 {
@@ -381,7 +392,7 @@ static int judge_files(struct pf_pool *pool, const struct writer *writers, bool 
 			int synced = w->errs[k], err = synced ? 0 : read_file(pool, w, k);
 			bool good = !err || (lacks && err == -EIO);
 			nr_reported += lacks && synced;
-			if (good && (!synced || (synced == -EIO && k + 1 < NR_FILES)))
+			if (good && (!synced || synced == -EIO))
 				continue;
 			say(why, cap, "file %u of thread %u: fsync gave %s, reading gives %s", k, t, pf_strerror(synced), pf_strerror(err));
 			return -1;
@@ -435,6 +446,8 @@ static int in_parallel(unsigned nr_members, unsigned disk, unsigned ops, uint64_
 		simworld_add_fault(s->world, &fault);
 		run_writers(s->pool, writers);
 		err = judge_files(s->pool, writers, true, why, cap);
+		if (!err)
+			err = try_new(s->pool, why, cap);
 	}
 	if (!err)
 		err = simpool_close(s, why, cap);
