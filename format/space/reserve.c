@@ -25,8 +25,11 @@ static uint64_t minus(uint64_t a, uint64_t b)
 static uint64_t kept_for_nodes(const struct pf_space_member *m, enum pf_space_use use)
 {
 	uint64_t left = minus(m->share_blocks, m->node_blocks);
-	if (left < pf_space_reserve_of(m->share_blocks))
-		left = pf_space_reserve_of(m->share_blocks);
+	/* a quarter more than what only checkpoints and deletions may use: or a pool whose nodes are many would be full as soon as
+	 * promises are under way, of which nobody knows where they will lie */
+	uint64_t least = pf_space_reserve_of(m->share_blocks) / 4 * 5;
+	if (left < least)
+		left = least;
 	switch (use) {
 	case PF_USE_DATA:
 		return left;

@@ -18,7 +18,7 @@
  *       (After an I/O error the next checkpoint, or a node that finds no room, first tries again.)
  *   I6  Untouched groups (not PF_GROUP_INIT) are never read and never written: all but the fixed places is free.
  *   I7  Nodes take quads only, aligned runs of PF_NODE_BLOCKS blocks, wholly free ones (bits.h), so they break none. Of a
- *       metadata member, share_blocks - (nodes on it), and half of the share however many nodes there are, are kept for
+ *       metadata member, share_blocks - (nodes on it), and five eighths of the share however many nodes there are, are kept for
  *       the next checkpoints: data breaks no whole quad when fewer than kept / 4 would be left. Free blocks of broken
  *       quads are data's always, so its room is free - 4 * min(kept / 4, whole quads) exactly. Privileged data
  *       (overwrites) is kept off half of that only.

@@ -132,7 +132,8 @@ static struct quads count_quads(const struct model *m, unsigned i, enum pf_space
 		q.whole += len == PF_NODE_BLOCKS;
 		nodes += m->now[i][b] == NODE;
 	}
-	q.kept = share > nodes + share / 2 ? share - nodes : share / 2;
+	uint64_t least = share / 2 / 4 * 5;
+	q.kept = share > nodes + least ? share - nodes : least;
 	if (use == PF_USE_DATA_PRIVILEGED)
 		q.kept /= 2;
 	q.kept /= PF_NODE_BLOCKS;
