@@ -12,7 +12,7 @@
 
 /* The states are what CI counts; a sanitizer looks at the code that makes them, which is the same in each. */
 #ifdef __SANITIZE_ADDRESS__
-#define DEFAULT_STATES 6000
+#define DEFAULT_STATES 3000
 #else
 #define DEFAULT_STATES 20000
 #endif
