@@ -308,18 +308,17 @@ static void add(struct order *order, const struct pf_space *space, unsigned id)
 	order->ids[order->nr++] = (uint8_t)id;
 }
 
-/* @tight: also those that data leaves alone while others have room. */
-static void add_by_room(struct order *order, const struct pf_space *space, enum pf_space_use use, bool tight)
+static void add_by_room(struct order *order, const struct pf_space *space, enum pf_space_use use)
 {
 	for (;;) {
 		unsigned best = 0;
 		double most = -1;
 		for (unsigned i = 0; i < space->nr; i++) {
 			const struct pf_space_member *m = &space->members[i];
-			if (!tight && pf_space_is_tight(space, m))
+			if (order->taken >> i & 1)
 				continue;
 			double share = (double)pf_space_member_room(m, use) / (double)m->area_blocks;
-			if (share > most && !(order->taken >> i & 1)) {
+			if (share > most) {
 				most = share;
 				best = i;
 			}
@@ -334,18 +333,19 @@ static void choose_order(const struct pf_space *space, const struct pf_alloc_req
 {
 	memset(order, 0, sizeof(*order));
 	unsigned first = req->member >= 0 ? (unsigned)req->member : req->goal ? pf_addr_member(req->goal) : space->nr;
-	bool tight = req->use != PF_USE_NODE && !req->only_member && first < space->nr &&
-		     pf_space_is_tight(space, &space->members[first]);
-	if (!tight)
-		add(order, space, first);
+	uint32_t tight = req->use == PF_USE_NODE || req->only_member ? 0 : pf_space_tight(space);
+	order->taken = tight; /* their turn comes behind the others */
+	add(order, space, first);
 	if (req->only_member)
 		return;
 	for (unsigned i = 0; i < space->nr_meta && req->use == PF_USE_NODE; i++)
 		add(order, space, space->meta_members[i]);
-	if (req->use != PF_USE_NODE)
-		add_by_room(order, space, req->use, false);
-	add(order, space, first);
-	add_by_room(order, space, req->use, true);
+	add_by_room(order, space, req->use);
+	if (tight) {
+		order->taken &= ~tight;
+		add(order, space, first);
+		add_by_room(order, space, req->use);
+	}
 }
 
 static int alloc_anywhere(struct search *s)

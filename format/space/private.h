@@ -175,8 +175,9 @@ uint64_t pf_table_pack_root(const struct pf_space *space, const struct pf_space_
 
 /* -- reserve.c: all with the lock held -- */
 uint64_t pf_space_kept_quads(const struct pf_space_member *m, enum pf_space_use use); /* I7 */
-/* Nodes will want what is left of this metadata member: data goes elsewhere while there is an elsewhere (I7 says what it may take). */
-bool pf_space_is_tight(const struct pf_space *space, const struct pf_space_member *m);
+/* Metadata members, as a mask, of which nodes will want what is left: data goes elsewhere while there is an elsewhere (I7 says what
+ * it may take). */
+uint32_t pf_space_tight(const struct pf_space *space);
 uint64_t pf_space_member_room(const struct pf_space_member *m, enum pf_space_use use);
 uint64_t pf_space_room(const struct pf_space *space, enum pf_space_use use);
 uint64_t pf_space_avail(const struct pf_space *space, enum pf_space_use use);

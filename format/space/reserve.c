@@ -55,25 +55,32 @@ uint64_t pf_space_member_room(const struct pf_space_member *m, enum pf_space_use
 	return m->free_blocks - PF_NODE_BLOCKS * (kept < m->free_quads ? kept : m->free_quads);
 }
 
-/* What nodes on it will want beside the share when the rest of the pool is filled as what is filled: where files are small that is
- * many times what the share was made for. */
-static uint64_t nodes_to_come(const struct pf_space *space, const struct pf_space_member *m)
+/* What nodes on it will want beside the share when the @free_blocks of the pool are filled as what is filled, with @data blocks:
+ * where files are small that is many times what the share was made for. */
+static uint64_t nodes_to_come(const struct pf_space_member *m, uint64_t data, uint64_t free_blocks)
 {
-	uint64_t area = 0, free_blocks = 0, nodes = 0;
-	for (unsigned i = 0; i < space->nr; i++) {
-		area += space->members[i].area_blocks;
-		free_blocks += space->members[i].free_blocks;
-		nodes += space->members[i].node_blocks;
-	}
-	uint64_t data = minus(area, free_blocks + nodes), wanted = free_blocks / FEW_NODES;
+	uint64_t wanted = free_blocks / FEW_NODES;
 	if (data >= TELLING_BLOCKS && (double)m->node_blocks / (double)data > 1.0 / FEW_NODES)
 		wanted = (uint64_t)((double)m->node_blocks / (double)data * (double)free_blocks);
 	return wanted < m->area_blocks / 4 ? wanted : m->area_blocks / 4;
 }
 
-bool pf_space_is_tight(const struct pf_space *space, const struct pf_space_member *m)
+uint32_t pf_space_tight(const struct pf_space *space)
 {
-	return m->meta && m->free_quads * PF_NODE_BLOCKS < kept_for_nodes(m, PF_USE_DATA) + nodes_to_come(space, m);
+	uint64_t area = 0, free_blocks = 0, nodes = 0;
+	uint32_t tight = 0;
+	for (unsigned i = 0; i < space->nr; i++) {
+		area += space->members[i].area_blocks;
+		free_blocks += space->members[i].free_blocks;
+		nodes += space->members[i].node_blocks;
+	}
+	uint64_t data = minus(area, free_blocks + nodes);
+	for (unsigned i = 0; i < space->nr_meta; i++) {
+		const struct pf_space_member *m = &space->members[space->meta_members[i]];
+		if (m->free_quads * PF_NODE_BLOCKS < kept_for_nodes(m, PF_USE_DATA) + nodes_to_come(m, data, free_blocks))
+			tight |= UINT32_C(1) << m->id;
+	}
+	return tight;
 }
 
 uint64_t pf_space_room(const struct pf_space *space, enum pf_space_use use)
@@ -113,23 +120,22 @@ static uint64_t left_for_nodes(uint64_t whole, uint64_t safe, uint64_t reserved,
 
 uint64_t pf_space_node_room(struct pf_space *space)
 {
-	uint64_t whole[PF_MAX_META_MEMBERS] = { 0 }, safe[PF_MAX_META_MEMBERS] = { 0 }, left[PF_MAX_META_MEMBERS] = { 0 };
-	uint64_t all_whole = 0, all_safe = 0;
+	uint64_t left[PF_MAX_META_MEMBERS] = { 0 }, all_whole = 0, all_safe = 0;
 	pthread_mutex_lock(&space->lock);
+	uint64_t room = pf_space_room(space, PF_USE_DATA), reserved = space->reserved;
 	for (unsigned i = 0; i < space->nr_meta; i++) {
 		const struct pf_space_member *m = &space->members[space->meta_members[i]];
 		uint64_t kept = pf_space_kept_quads(m, PF_USE_DATA), quads = m->failed ? 0 : m->free_quads;
-		all_whole += whole[i] = quads * PF_NODE_BLOCKS;
-		all_safe += safe[i] = (kept < quads ? kept : quads) * PF_NODE_BLOCKS;
+		uint64_t whole = quads * PF_NODE_BLOCKS, safe = (kept < quads ? kept : quads) * PF_NODE_BLOCKS;
+		all_whole += whole;
+		all_safe += safe;
+		/* nobody knows to which member the promises will go: to the one in question */
+		left[i] = left_for_nodes(whole, safe, reserved, room);
 	}
-	uint64_t room = pf_space_room(space, PF_USE_DATA), reserved = space->reserved;
 	unsigned nr_copies = space->nr_copies;
 	pthread_mutex_unlock(&space->lock);
 	if (nr_copies == 1)
 		return left_for_nodes(all_whole, all_safe, reserved, room);
-	/* nobody knows to which member the promises will go: to the one in question */
-	for (unsigned i = 0; i < space->nr_meta; i++)
-		left[i] = left_for_nodes(whole[i], safe[i], reserved, room);
 	return pf_space_room_for_copies(left, space->nr_meta, nr_copies);
 }
 
@@ -215,11 +221,11 @@ static uint64_t give_nodes(struct pf_space_member *m, uint64_t nr)
 void pf_space_set_node_blocks(struct pf_space *space, uint64_t node_blocks)
 {
 	pthread_mutex_lock(&space->lock);
-	uint64_t half = space->nr_copies > 1 ? node_blocks / space->nr_copies : 0;
+	uint64_t each = node_blocks / space->nr_copies;
 	for (unsigned i = 0; i < space->nr; i++)
 		space->members[i].node_blocks = 0;
-	for (unsigned i = 0; i < space->nr_copies && half; i++)
-		node_blocks -= give_nodes(&space->members[space->meta_members[i]], half);
+	for (unsigned i = 0; i < space->nr_copies; i++)
+		node_blocks -= give_nodes(&space->members[space->meta_members[i]], each);
 	for (unsigned i = 0; i < space->nr_meta; i++)
 		node_blocks -= give_nodes(&space->members[space->meta_members[i]], node_blocks);
 	/* what no share holds lies somewhere on the first one */
