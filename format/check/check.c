@@ -33,12 +33,17 @@ static void forget_round(struct pf_checker *c)
 	c->set = NULL;
 }
 
-static int open_set(struct pf_checker *c, struct pf_io *const *ios, unsigned nr, struct pf_set **out)
+int pf_check_open_set(struct pf_checker *c, struct pf_io *const *ios, unsigned nr, unsigned flags, struct pf_set **out,
+		      struct pf_diag *diag)
 {
 	struct pf_io *lent[PF_MAX_MEMBERS];
-	unsigned flags = PF_SET_REPAIR | (c->options->repair ? PF_SET_WRITE : 0);
 	int err = pf_borrow_ios(ios, nr, lent);
-	return err ? err : pf_set_open_ios(lent, nr, flags, c->env, out, c->diag);
+	return err ? err : pf_set_open_ios(lent, nr, flags, c->env, out, diag);
+}
+
+static int open_set(struct pf_checker *c, struct pf_io *const *ios, unsigned nr, struct pf_set **out)
+{
+	return pf_check_open_set(c, ios, nr, PF_SET_REPAIR | (c->options->repair ? PF_SET_WRITE : 0), out, c->diag);
 }
 
 static int begin_round(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)

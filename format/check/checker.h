@@ -81,6 +81,10 @@ static inline bool pf_check_slot_in_flight(const struct pf_super *super, unsigne
 	       (slot == super->generation % PF_SUPER_SLOTS || slot == (super->generation + 1) % PF_SUPER_SLOTS);
 }
 
+/* Opens the set of the pool on @ios, which it borrows. */
+int pf_check_open_set(struct pf_checker *c, struct pf_io *const *ios, unsigned nr, unsigned flags, struct pf_set **out,
+		      struct pf_diag *diag);
+
 /* "member.img, block 123", for messages. */
 struct pf_where {
 	char text[160];

@@ -26,16 +26,9 @@ static int count_node(void *arg, const struct pf_walk_node *node)
 	return 0;
 }
 
-static int refuse_bad(void *arg, const struct pf_walk_node *node, int err)
-{
-	(void)arg;
-	(void)node;
-	return err;
-}
-
 int pf_copies_have_room(struct pf_pool *pool, const struct pf_super *super, struct pf_diag *diag)
 {
-	static const struct pf_walk_ops ops = { .node = count_node, .bad = refuse_bad };
+	static const struct pf_walk_ops ops = { .node = count_node, .bad = pf_walk_stop_at_bad };
 	struct census c = { .nr_single = 0 };
 	int err = pf_walk_tree(pool->set, &pool->super, PF_KEY_MIN, PF_KEY_MAX, &ops, &c);
 	if (err)
@@ -97,7 +90,7 @@ static int note_node(void *arg, const struct pf_walk_node *node)
 
 static int next_batch(struct pf_set *set, const struct pf_super *super, struct batch *b)
 {
-	static const struct pf_walk_ops ops = { .node = note_node, .bad = refuse_bad };
+	static const struct pf_walk_ops ops = { .node = note_node, .bad = pf_walk_stop_at_bad };
 	b->nr = 0;
 	int err = pf_walk_tree(set, super, b->from, PF_KEY_MAX, &ops, b);
 	if (b->nr)

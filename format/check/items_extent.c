@@ -110,12 +110,7 @@ static int mark(struct pf_checker *c, const struct pf_extent *extent)
 		int nr_twice = pf_blockmap_mark(c->map, extent->addr[i], extent->nr, &first);
 		if (nr_twice < 0)
 			return nr_twice;
-		struct pf_check_user user = {
-			.addr = extent->addr[i],
-			.nr_blocks = extent->nr,
-			.data_id = extent->data_id,
-			.file_block = extent->start,
-		};
+		struct pf_check_user user = pf_check_user_extent(extent, i);
 		if (nr_twice && pf_check_twice_note(c, &user))
 			return -ENOMEM;
 	}

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * What a crash left in the intent log. A tree is whole without it, so the passes need not wait for it; but a repair that takes blocks
  * could take those that it names. So it is redone first, and when damage keeps it from that, after the damage has been mended. */
-#include "check/borrow.h"
 #include "check/checker.h"
 #include "commit/replay.h"
 #include "pool/pool_int.h"
-
-static int open_set(struct pf_checker *c, struct pf_io *const *ios, unsigned nr, unsigned flags, struct pf_set **out,
-		    struct pf_diag *diag)
-{
-	struct pf_io *lent[PF_MAX_MEMBERS];
-	int err = pf_borrow_ios(ios, nr, lent);
-	return err ? err : pf_set_open_ios(lent, nr, flags, c->env, out, diag);
-}
 
 /* Only looks: how much there is, and whether it is whole. Members that do not fit together are the passes' business. */
 static int look(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
@@ -20,7 +11,7 @@ static int look(struct pf_checker *c, struct pf_io *const *ios, unsigned nr)
 	struct pf_diag diag = { "" };
 	struct pf_log_scan scan;
 	struct pf_set *set;
-	int err = open_set(c, ios, nr, PF_SET_REPAIR, &set, &diag);
+	int err = pf_check_open_set(c, ios, nr, PF_SET_REPAIR, &set, &diag);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	if (pf_replay_needed(&set->super)) {
@@ -40,7 +31,7 @@ static bool waits_for_member(struct pf_checker *c, struct pf_io *const *ios, uns
 {
 	struct pf_diag diag = { "" };
 	struct pf_set *set;
-	if (open_set(c, ios, nr, PF_SET_REPAIR, &set, &diag))
+	if (pf_check_open_set(c, ios, nr, PF_SET_REPAIR, &set, &diag))
 		return false;
 	bool waits = pf_replay_needed(&set->super);
 	pf_set_close(set);
@@ -53,7 +44,7 @@ static int redo(struct pf_checker *c, struct pf_io *const *ios, unsigned nr, boo
 	struct pf_pool_options options = { .salvage_log = salvage };
 	struct pf_pool *pool;
 	struct pf_set *set;
-	int err = open_set(c, ios, nr, PF_SET_WRITE, &set, diag);
+	int err = pf_check_open_set(c, ios, nr, PF_SET_WRITE, &set, diag);
 	c->log_left = false;
 	if (err || !pf_replay_needed(&set->super)) {
 		if (!err)

@@ -40,11 +40,7 @@ static int mark_copies(struct pf_checker *c, const struct pf_walk_node *node, bo
 		int nr_twice = pf_blockmap_mark(c->map, node->ptr.addr[copy], PF_NODE_BLOCKS, &first);
 		if (nr_twice < 0)
 			return nr_twice;
-		struct pf_check_user user = {
-			.addr = node->ptr.addr[copy],
-			.nr_blocks = PF_NODE_BLOCKS,
-			.lower = node->lower,
-		};
+		struct pf_check_user user = pf_check_user_node(node, copy);
 		if (nr_twice && tell_twice && pf_check_twice_note(c, &user))
 			return -ENOMEM;
 	}

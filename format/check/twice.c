@@ -29,6 +29,25 @@ struct search {
 	size_t nr, cap;
 };
 
+struct pf_check_user pf_check_user_node(const struct pf_walk_node *node, unsigned copy)
+{
+	return (struct pf_check_user){
+		.addr = node->ptr.addr[copy],
+		.nr_blocks = PF_NODE_BLOCKS,
+		.lower = node->lower,
+	};
+}
+
+struct pf_check_user pf_check_user_extent(const struct pf_extent *extent, unsigned copy)
+{
+	return (struct pf_check_user){
+		.addr = extent->addr[copy],
+		.nr_blocks = extent->nr,
+		.data_id = extent->data_id,
+		.file_block = extent->start,
+	};
+}
+
 int pf_check_twice_note(struct pf_checker *c, const struct pf_check_user *user)
 {
 	struct pf_check_twice *t = &c->twice;
@@ -78,11 +97,7 @@ static int see_node(void *arg, const struct pf_walk_node *node)
 {
 	int err = 0;
 	for (unsigned copy = 0; !err && copy < pf_walk_nr_copies(node); copy++) {
-		struct pf_check_user user = {
-			.addr = node->ptr.addr[copy],
-			.nr_blocks = PF_NODE_BLOCKS,
-			.lower = node->lower,
-		};
+		struct pf_check_user user = pf_check_user_node(node, copy);
 		err = see_user(arg, &user);
 	}
 	return err;
@@ -102,12 +117,7 @@ static int see_item(void *arg, const struct pf_walk_item *item)
 	    pf_extent_unpack(item->key, item->data, item->len, &extent))
 		return 0;
 	for (unsigned i = 0; i < extent.nr_copies && !err; i++) {
-		struct pf_check_user user = {
-			.addr = extent.addr[i],
-			.nr_blocks = extent.nr,
-			.data_id = extent.data_id,
-			.file_block = extent.start,
-		};
+		struct pf_check_user user = pf_check_user_extent(&extent, i);
 		err = see_user(arg, &user);
 	}
 	return err;

@@ -17,6 +17,8 @@
 #include <stddef.h>
 
 struct pf_checker;
+struct pf_extent;
+struct pf_walk_node;
 
 struct pf_check_user { /* of blocks: an extent or a node */
 	pf_addr addr;
@@ -30,6 +32,9 @@ struct pf_check_twice {
 	struct pf_check_user *users; /* the second ones, in the order of the walk */
 	size_t nr, cap;
 };
+
+struct pf_check_user pf_check_user_node(const struct pf_walk_node *node, unsigned copy);
+struct pf_check_user pf_check_user_extent(const struct pf_extent *extent, unsigned copy);
 
 /* Blocks of @user were marked before. -ENOMEM. */
 int pf_check_twice_note(struct pf_checker *c, const struct pf_check_user *user);

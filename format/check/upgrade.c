@@ -41,13 +41,6 @@ static int mark_item(void *arg, const struct pf_walk_item *item)
 	return err;
 }
 
-static int refuse_bad(void *arg, const struct pf_walk_node *node, int err)
-{
-	(void)arg;
-	(void)node;
-	return err;
-}
-
 /* Bits of the fixed places and of what lies past the end of the member. */
 static void set_fixed(const struct pf_geometry *geo, uint64_t group, uint8_t *used)
 {
@@ -73,7 +66,7 @@ static int rebuild_group(struct pf_pool *pool, const struct pf_blockmap *map, un
 
 static int rebuild_maps(struct pf_pool *pool)
 {
-	static const struct pf_walk_ops ops = { .node = mark_node, .item = mark_item, .bad = refuse_bad };
+	static const struct pf_walk_ops ops = { .node = mark_node, .item = mark_item, .bad = pf_walk_stop_at_bad };
 	struct marking m = { .pool = pool };
 	int err = pf_blockmap_create(pool->set, &m.map);
 	if (!err)

@@ -45,6 +45,13 @@ int pf_walk_read(struct pf_set *set, const struct pf_super *super, const struct 
 	return err ? err : pf_walk_validate(super, node, copy, buf);
 }
 
+int pf_walk_stop_at_bad(void *arg, const struct pf_walk_node *node, int err)
+{
+	(void)arg;
+	(void)node;
+	return err;
+}
+
 static int call_bad(struct walk *w, const struct pf_walk_node *node, int err)
 {
 	struct pf_walk_node copy = *node;

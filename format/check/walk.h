@@ -54,6 +54,9 @@ struct pf_walk_ops {
 int pf_walk_tree(struct pf_set *set, const struct pf_super *super, struct pf_key from, struct pf_key to,
 		 const struct pf_walk_ops *ops, void *arg);
 
+/* For bad(): ends the walk with its error. */
+int pf_walk_stop_at_bad(void *arg, const struct pf_walk_node *node, int err);
+
 /* Reads one copy of a node into @buf (aligned) and validates it: 0, -EIO, -PF_ENODE_*. */
 int pf_walk_read(struct pf_set *set, const struct pf_super *super, const struct pf_walk_node *node, unsigned copy, void *buf);
 
