@@ -104,6 +104,14 @@ static inline int pf_pool_writable(struct pf_pool *pool)
 	return pool->read_only || atomic_load_explicit(&pool->failed, memory_order_relaxed) ? -EROFS : 0;
 }
 
+/* @what cannot be done, and the pool cannot go on without (I4). The first time it says so. */
+static inline void pf_pool_fail(struct pf_pool *pool, const char *what, int err)
+{
+	if (!atomic_exchange(&pool->failed, err))
+		pf_log(pool->env, PF_LOG_ERROR, "%s failed: %s; the pool takes no more changes, what was committed is safe; check the "
+		       "members' disks, unmount and run fsck.poolfs", what, pf_strerror(err));
+}
+
 /* A new inode number or data id. */
 static inline uint64_t pf_pool_new_id(struct pf_pool *pool)
 {

@@ -303,6 +303,14 @@ static int redo_elsewhere(struct pf_pool *pool, struct pf_write *w, const struct
 	return 0;
 }
 
+static unsigned member_of(const struct pf_pool *pool, const struct pf_aio_req *req)
+{
+	unsigned m = 0;
+	while (pool->set->members[m].io != req->io)
+		m++;
+	return m;
+}
+
 struct pf_late_write {
 	struct pf_late_write *next;
 	pf_addr addr;
@@ -322,10 +330,7 @@ static int hold_back(struct pf_pool *pool, struct pf_block_io *io)
 			return -ENOMEM;
 		}
 		late->nr = (unsigned)(req->len_bytes / PF_BLOCK_SIZE);
-		for (unsigned m = 0; m < pool->set->nr; m++) {
-			if (pool->set->members[m].io == req->io)
-				late->addr = pf_addr_make(m, req->off_bytes / PF_BLOCK_SIZE);
-		}
+		late->addr = pf_addr_make(member_of(pool, req), req->off_bytes / PF_BLOCK_SIZE);
 		memcpy(late->data, req->buf, req->len_bytes);
 		late->next = pool->late_writes;
 		pool->late_writes = late;
@@ -360,10 +365,8 @@ static bool has_failed(struct pf_pool *pool, struct pf_aio_req *req)
 {
 	if (!req->result && pf_io_failed(req->io))
 		req->result = -EIO;
-	for (unsigned m = 0; req->result == -EIO && m < pool->set->nr; m++) {
-		if (pool->set->members[m].io == req->io)
-			pf_set_suspect(pool->set, m);
-	}
+	if (req->result == -EIO)
+		pf_set_suspect(pool->set, member_of(pool, req));
 	return req->result;
 }
 
@@ -418,6 +421,17 @@ static void spread_crcs(struct pf_write *w)
 	}
 }
 
+/* The requests are done with, or given up (@err, which is returned). */
+static int end_io(struct pf_pool *pool, struct pf_write *w, int err)
+{
+	free_io(pool, w);
+	if (err)
+		pf_block_end(pool, w, false);
+	else
+		spread_crcs(w);
+	return err;
+}
+
 int pf_block_prepare(struct pf_pool *pool, struct pf_write *w)
 {
 	w->pieces = NULL;
@@ -433,11 +447,8 @@ int pf_block_prepare(struct pf_pool *pool, struct pf_write *w)
 		err = place_all(pool, w);
 	if (!err)
 		err = make_io(pool, w);
-	if (err) {
-		free_io(pool, w);
-		pf_block_end(pool, w, false);
-		return err;
-	}
+	if (err)
+		return end_io(pool, w, err);
 	spread_crcs(w);
 	return 0;
 }
@@ -451,13 +462,7 @@ struct pf_aio_req *pf_block_requests(struct pf_write *w, unsigned *nr)
 int pf_block_complete(struct pf_pool *pool, struct pf_write *w, bool *moved)
 {
 	*moved = false;
-	int err = redo_failed(pool, w, w->io, moved);
-	free_io(pool, w);
-	if (err)
-		pf_block_end(pool, w, false);
-	else
-		spread_crcs(w);
-	return err;
+	return end_io(pool, w, redo_failed(pool, w, w->io, moved));
 }
 
 int pf_block_write(struct pf_pool *pool, struct pf_write *w)
@@ -470,11 +475,8 @@ int pf_block_write(struct pf_pool *pool, struct pf_write *w)
 		pf_aio_run(pool->set->aio, w->io->reqs, w->io->nr); /* each request has its result */
 	} else {
 		err = hold_back(pool, w->io);
-		if (err) {
-			free_io(pool, w);
-			pf_block_end(pool, w, false);
-			return err;
-		}
+		if (err)
+			return end_io(pool, w, err);
 	}
 	return pf_block_complete(pool, w, &moved);
 }

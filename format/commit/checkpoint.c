@@ -9,11 +9,7 @@
 #include "object/stage.h"
 
 #include <stdlib.h>
-
-uint32_t pf_commit_meta_mask(const struct pf_super *super)
-{
-	return pf_super_meta(super);
-}
+#include <string.h>
 
 uint32_t pf_commit_all_mask(const struct pf_pool *pool)
 {
@@ -106,7 +102,7 @@ static int flush_all(struct pf_pool *pool)
 static uint32_t super_mask(const struct pf_pool *pool)
 {
 	const struct pf_commit *c = pool->commit;
-	return (pf_commit_meta_mask(&c->next) | c->changed_mask | c->suspects) & pf_commit_all_mask(pool);
+	return (pf_super_meta(&c->next) | c->changed_mask | c->suspects) & pf_commit_all_mask(pool);
 }
 
 static int write_super(struct pf_pool *pool)
@@ -193,9 +189,8 @@ static int run_phase(struct pf_pool *pool, enum pf_commit_phase phase)
 	if (err == -ENOSPC) {
 		pf_log(pool->env, PF_LOG_ERROR, "%s: no space, in the pool or on the filesystem that holds an image member; "
 		       "changes are kept in memory until there is room", steps[phase].name);
-	} else if (err && !atomic_exchange(&pool->failed, err)) {
-		pf_log(pool->env, PF_LOG_ERROR, "%s failed: %s; the pool takes no more changes, what was committed is safe; "
-		       "check the members' disks, unmount and run fsck.poolfs", steps[phase].name, pf_strerror(err));
+	} else if (err) {
+		pf_pool_fail(pool, steps[phase].name, err);
 	}
 	return err;
 }
@@ -339,6 +334,16 @@ void pf_commit_destroy(struct pf_pool *pool)
 	pthread_mutex_destroy(&pool->commit->lock);
 	free(pool->commit);
 	pool->commit = NULL;
+}
+
+void pf_commit_new_epoch(const struct pf_pool *pool, struct pf_super *super, uint64_t last)
+{
+	memmove(super->epochs + 1, super->epochs, (PF_MAX_EPOCHS - 1) * sizeof(*super->epochs));
+	super->epochs[0] = (struct pf_epoch){
+		.id = pool->env->random64(pool->env->arg) | 1,
+		.time_ns = pf_now_ns(pool->env),
+		.last_generation = last,
+	};
 }
 
 int pf_commit_super(struct pf_pool *pool, struct pf_super *super, uint32_t mask)

@@ -50,11 +50,13 @@ void pf_commit_request(struct pf_pool *pool);
 int pf_commit_start_workers(struct pf_pool *pool, unsigned interval_ms);
 void pf_commit_stop_workers(struct pf_pool *pool);
 
+/* What is written from now on is of a new epoch, which began after generation @last. */
+void pf_commit_new_epoch(const struct pf_pool *pool, struct pf_super *super, uint64_t last);
+
 /* Superblock of the committed tree with changed fields (epoch, clean flag), generation + 1, on the members of @mask, flushed.
  * No checkpoint is under way. */
 int pf_commit_super(struct pf_pool *pool, struct pf_super *super, uint32_t mask);
 
-uint32_t pf_commit_meta_mask(const struct pf_super *super);
 uint32_t pf_commit_all_mask(const struct pf_pool *pool); /* members that have not failed */
 
 /* The last superblock of a pool that is being closed, with the clean flag, on the members that have not failed. No workers; everything

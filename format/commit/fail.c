@@ -2,8 +2,6 @@
  * Design rule 9: the checkpoint goes on without members that fail, and says so in its superblock. */
 #include "commit/commit_int.h"
 
-#include <string.h>
-
 bool pf_commit_unrecorded(struct pf_pool *pool)
 {
 	return pf_set_failed(pool->set) & ~pool->commit->recorded && !pf_breaks(pool->env, PF_BREAK_FAILURE_UNRECORDED);
@@ -83,12 +81,7 @@ void pf_commit_record(struct pf_pool *pool)
 		next->members[id] = pool->super.members[id];
 		next->members[id].state = PF_MEMBER_FAILED;
 	}
-	memmove(next->epochs + 1, next->epochs, (PF_MAX_EPOCHS - 1) * sizeof(*next->epochs));
-	next->epochs[0] = (struct pf_epoch){
-		.id = pool->env->random64(pool->env->arg) | 1,
-		.time_ns = pf_now_ns(pool->env),
-		.last_generation = next->generation - 1,
-	};
+	pf_commit_new_epoch(pool, next, next->generation - 1);
 	if (next->nr_log)
 		pf_log_place(next);
 }

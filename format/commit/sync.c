@@ -7,22 +7,15 @@
 #include "object/lost.h"
 #include "object/stage.h"
 
-/* After a failed flush nobody knows what of the last writes is there (pitfalls 1.13). */
-static int log_failed(struct pf_pool *pool, int err)
-{
-	if (!atomic_exchange(&pool->failed, err))
-		pf_log(pool->env, PF_LOG_ERROR, "flushing the intent log failed: %s; the pool takes no more changes, what was committed is "
-		       "safe; check the members' disks, unmount and run fsck.poolfs", pf_strerror(err));
-	return -EIO;
-}
-
 /* Everything that is in the tree and in the log now is durable when it returns. @in_log: the file's record is. */
 static int commit(struct pf_pool *pool, bool in_log)
 {
 	int err = pool->log && in_log ? pf_log_commit(pool->log) : -EAGAIN;
 	if (err == -EAGAIN)
 		return pf_commit_wait(pool, false);
-	return err ? log_failed(pool, err) : 0;
+	if (err) /* after a failed flush nobody knows what of the last writes is there (pitfalls 1.13) */
+		pf_pool_fail(pool, "flushing the intent log", err);
+	return err;
 }
 
 /* The file's data and its record. *done: all of it is durable already. The commit is made under the inode lock only by the first of

@@ -145,6 +145,16 @@ void pf_stage_drop_all(struct pf_pool *pool)
 	}
 }
 
+static struct pf_write write_of(struct pf_inode *inode)
+{
+	return (struct pf_write){
+		.data_id = inode->item.data_id,
+		.place = &inode->place,
+		.blocks = inode->stage->blocks,
+		.nr_blocks = inode->stage->nr,
+	};
+}
+
 static int map_drained(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *w, bool durable)
 {
 	struct pf_change change;
@@ -157,13 +167,7 @@ static int map_drained(struct pf_pool *pool, struct pf_inode *inode, struct pf_w
 
 static int drain(struct pf_pool *pool, struct pf_inode *inode)
 {
-	struct pf_stage *s = inode->stage;
-	struct pf_write w = {
-		.data_id = inode->item.data_id,
-		.place = &inode->place,
-		.blocks = s->blocks,
-		.nr_blocks = s->nr,
-	};
+	struct pf_write w = write_of(inode);
 	int err = pf_block_write(pool, &w);
 	if (err)
 		return err;
@@ -185,13 +189,9 @@ static void note_failure(struct pf_pool *pool, struct pf_inode *inode, int err)
 	atomic_fetch_add(&pool->drain_failures, 1);
 }
 
-int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode)
+/* What was staged is in the tree (@err 0), or still staged. Returns @err. */
+static int settle(struct pf_pool *pool, struct pf_inode *inode, int err)
 {
-	if (!inode->stage)
-		return 0;
-	int err = pf_pool_writable(pool);
-	if (!err)
-		err = drain(pool, inode);
 	if (err) {
 		note_failure(pool, inode, err);
 		return err;
@@ -200,6 +200,14 @@ int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode)
 	release(pool, inode);
 	pf_inode_unpin(pool, inode);
 	return 0;
+}
+
+int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode)
+{
+	if (!inode->stage)
+		return 0;
+	int err = pf_pool_writable(pool);
+	return settle(pool, inode, err ? err : drain(pool, inode));
 }
 
 /* -- an fsync in one round of I/O ------------------------------------------------------------------------------------------ */
@@ -213,10 +221,8 @@ static int map_promised(struct pf_pool *pool, struct pf_inode *inode, struct pf_
 	int err = -EIO;
 	for (unsigned try = 0; err && try < MAP_TRIES; try++)
 		err = map_drained(pool, inode, w, true);
-	if (err && !atomic_exchange(&pool->failed, err))
-		pf_log(pool->env, PF_LOG_ERROR, "inode %llu: what the intent log holds cannot be entered in the tree: %s; the pool takes no "
-		       "more changes, nothing that was synced is lost; unmount and run fsck.poolfs", (unsigned long long)inode->ino,
-		       pf_strerror(err));
+	if (err)
+		pf_pool_fail(pool, "entering in the tree what the intent log has promised", err);
 	return err;
 }
 
@@ -248,29 +254,18 @@ static int commit_prepared(struct pf_pool *pool, struct pf_inode *inode, struct 
 
 int pf_stage_commit(struct pf_pool *pool, struct pf_inode *inode)
 {
-	struct pf_stage *s = inode->stage;
-	if (!pool->log || !s || s->nr > COMMIT_BLOCKS_MAX || pf_pool_writable(pool) ||
+	if (!pool->log || !inode->stage || inode->stage->nr > COMMIT_BLOCKS_MAX || pf_pool_writable(pool) ||
 	    pf_breaks(pool->env, PF_BREAK_MAP_BEFORE_DATA))
 		return -EAGAIN;
-	struct pf_write w = {
-		.data_id = inode->item.data_id,
-		.place = &inode->place,
-		.blocks = s->blocks,
-		.nr_blocks = s->nr,
-	};
+	struct pf_write w = write_of(inode);
 	int err = pf_block_prepare(pool, &w);
 	if (!err) {
 		pthread_rwlock_rdlock(&pool->sync_hold);
 		err = commit_prepared(pool, inode, &w);
 		pthread_rwlock_unlock(&pool->sync_hold);
 	}
-	if (err && err != -EAGAIN) {
-		note_failure(pool, inode, err);
-		return err;
-	}
-	inode->write_error = 0;
-	release(pool, inode);
-	pf_inode_unpin(pool, inode);
+	bool mapped = !err || err == -EAGAIN;
+	settle(pool, inode, mapped ? 0 : err);
 	return err;
 }
 

@@ -131,14 +131,11 @@ void pf_pool_free(struct pf_pool *pool)
 static int begin_epoch(struct pf_pool *pool, bool new_log)
 {
 	struct pf_super super = pool->super;
-	memmove(super.epochs + 1, super.epochs, (PF_MAX_EPOCHS - 1) * sizeof(*super.epochs));
-	super.epochs[0] = (struct pf_epoch){
-		.id = pf_breaks(pool->env, PF_BREAK_REPLAY_OLD_EPOCH) ? super.epochs[1].id : pool->env->random64(pool->env->arg) | 1,
-		.time_ns = pf_now_ns(pool->env),
-		.last_generation = super.generation,
-	};
+	pf_commit_new_epoch(pool, &super, super.generation);
+	if (pf_breaks(pool->env, PF_BREAK_REPLAY_OLD_EPOCH))
+		super.epochs[0].id = super.epochs[1].id;
 	/* after a crash every member gets it: in the slot that follows the last good one a torn superblock may lie */
-	uint32_t mask = pf_commit_meta_mask(&super);
+	uint32_t mask = pf_super_meta(&super);
 	for (unsigned i = 0; i < pool->set->nr; i++) {
 		if (!pool->was_clean || pool->set->members[i].super_generation != super.generation)
 			mask |= 1u << i;
