@@ -114,6 +114,8 @@ libpoolfs_a_SOURCES = \
 	format/object/data.h \
 	format/object/dirty.c \
 	format/object/dirty.h \
+	format/object/evicted.c \
+	format/object/evicted.h \
 	format/object/falloc.c \
 	format/object/file.c \
 	format/object/inode.c \

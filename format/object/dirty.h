@@ -9,7 +9,6 @@
  *   I2  Noting never fails: what cannot be listed (no memory, too many ranges) makes the file 'whole', which only a checkpoint can
  *       make durable.
  *   I3  There are two groups at most: the open one, and the one whose checkpoint is under way.
- *
  *   I4  Beside that, 'unflushed' tells on which members there may be data that no flush has made durable, in the log or not: when such a
  *       member fails, the file has lost something (design rule 9). It is not dropped with a record, and errs on the side of too much.
  *

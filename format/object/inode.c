@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "object/inode.h"
 
-#include "object/lost.h"
+#include "object/evicted.h"
 #include "object/orphan.h"
 #include "object/refs.h"
 #include "object/stage.h"
@@ -17,12 +17,7 @@ struct pf_icache {
 	struct pf_inode *buckets[BUCKETS];
 	struct pf_inode *lru_first, *lru_last; /* oldest first */
 	unsigned nr_idle;
-	struct {
-		uint64_t generation; /* 0: none */
-		struct pf_refs inos;
-		bool all; /* they could not be listed */
-	} lost[2]; /* of a group: inodes that left with undurable changes */
-	struct pf_evicted evicted; /* inodes that left with data that was not flushed */
+	struct pf_evicted evicted;
 	uint64_t nr_removed; /* structs that left: what was loaded before may be older than what one of them stored */
 	struct pf_refs refs;
 };
@@ -57,8 +52,6 @@ void pf_icache_destroy(struct pf_icache *cache)
 		}
 	}
 	pf_refs_free(&cache->refs);
-	pf_refs_free(&cache->lost[0].inos);
-	pf_refs_free(&cache->lost[1].inos);
 	pf_evicted_free(&cache->evicted);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);
@@ -147,40 +140,11 @@ static int get_cached(struct pf_icache *c, uint64_t ino, struct pf_inode **out)
 	return 0;
 }
 
-/* -- inodes that left with undurable changes (inode.h I6): with the cache lock held ------------------------------------- */
-
-static void remember_lost(struct pf_icache *c, uint64_t ino, uint64_t generation)
-{
-	unsigned i = c->lost[0].generation == generation || (c->lost[1].generation != generation && !c->lost[0].generation) ? 0 : 1;
-	if (c->lost[i].generation && c->lost[i].generation != generation)
-		c->lost[i].all = true; /* never: two groups at most are undurable (dirty.h I3) */
-	c->lost[i].generation = generation;
-	if (pf_refs_add(&c->lost[i].inos, ino, 1))
-		c->lost[i].all = true;
-}
-
-static void recall_lost(struct pf_pool *pool, struct pf_inode *inode)
-{
-	struct pf_icache *c = pool->icache;
-	for (unsigned i = 0; i < 2; i++) {
-		if (c->lost[i].generation && (c->lost[i].all || pf_refs_get(&c->lost[i].inos, inode->ino)))
-			pf_dirty_note_whole(pool, &inode->dirty, c->lost[i].generation);
-	}
-	pf_evicted_recall(pool, &c->evicted, inode);
-}
-
 void pf_icache_durable(struct pf_pool *pool, uint64_t generation)
 {
 	struct pf_icache *c = pool->icache;
 	pthread_mutex_lock(&c->lock);
-	pf_evicted_durable(pool, &c->evicted);
-	for (unsigned i = 0; i < 2; i++) {
-		if (c->lost[i].generation && c->lost[i].generation <= generation) {
-			pf_refs_free(&c->lost[i].inos);
-			c->lost[i].generation = 0;
-			c->lost[i].all = false;
-		}
-	}
+	pf_evicted_durable(pool, &c->evicted, generation);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -200,7 +164,7 @@ static int load(struct pf_pool *pool, uint64_t ino, uint64_t nr_removed, struct 
 	if (!err && !*out && c->nr_removed == nr_removed) {
 		fresh->hash_next = *bucket(c, ino);
 		*bucket(c, ino) = fresh;
-		recall_lost(pool, fresh);
+		pf_evicted_recall(pool, &c->evicted, fresh);
 		*out = fresh;
 		fresh = NULL;
 	}
@@ -282,9 +246,6 @@ static struct pf_inode *settle(struct pf_pool *pool, struct pf_inode *inode, str
 		lru_remove(c, *evicted);
 		hash_remove(c, *evicted);
 		pf_evicted_add(pool, &c->evicted, *evicted);
-		uint64_t undurable = pf_dirty_generation(pool, &(*evicted)->dirty);
-		if (undurable)
-			remember_lost(c, (*evicted)->ino, undurable);
 	}
 	return NULL;
 }

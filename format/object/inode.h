@@ -14,10 +14,7 @@
  *       lock, and nobody can get it any more.
  *   I5  Nobody but its creator can get an inode that is not in the tree yet ('unborn'), even by a number that was guessed (a file
  *       handle from before a crash): its creation may still fail.
- *
- *   I6  An inode that leaves the cache with undurable changes is remembered by its number: when it comes back, only a checkpoint
- *       makes it durable (object/dirty.h I2).
- *       The same for data that was not flushed (object/lost.h).
+ *   I6  What an fsync must know of an inode that leaves the cache and comes back is remembered (object/evicted.h).
  *   I7  While records are being redone, orphans are kept: a later record may give them a name.
  *
  * Locks: inode->lock guards item and everything staged. Cache lock inside. See block/engine.h I1 for the order.
