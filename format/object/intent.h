@@ -7,7 +7,8 @@
  *       exclusive tree lock: records are in the order of the changes, and no freeze falls between a change and its record.
  *   I2  Changes of data append nothing; they are noted in the inode (object/dirty.h). pf_intent_file() turns what was noted into
  *       one record of what the file is now. It holds every change up to then: the tree has them, as nothing is staged.
- *   I3  A file record names blocks only whose writes have completed (block/write.h), and the members on which they lie.
+ *   I3  A file record names blocks only whose writes have completed (block/write.h) or that the commit makes together with it
+ *       (pf_intent_file_with()), and the members on which they lie.
  *   I4  A record that the log cannot take makes it promise nothing until the next checkpoint (log/log.h I3): nothing here fails for
  *       that.
  *
