@@ -28,7 +28,7 @@ struct upgrade {
 	bool go_on; /* it has that version, but was interrupted on the way */
 };
 
-/* The present version of a pool that may be upgraded; or a negative code, after a message. Completes u->to. */
+/* The present version of a pool that may be upgraded; or a negative code, after a message. Completes u->to and u->go_on. */
 static int judge(struct upgrade *u, const struct members *m, const struct pf_env *env)
 {
 	struct pf_diag diag = { 0 };
@@ -48,6 +48,11 @@ static int judge(struct upgrade *u, const struct members *m, const struct pf_env
 	} else if (from > u->to) {
 		err = -EINVAL;
 		cli_message("%s: the pool has format version %u; it cannot go back to %u", m->paths[0], from, u->to);
+	} else if (from == u->to) {
+		err = pf_pool_single_nodes(set, &u->go_on);
+		if (err)
+			cli_message("%s: the tree cannot be walked: %s; nothing was changed, run fsck.poolfs", m->paths[0],
+				    pf_strerror(err));
 	}
 	pf_set_close(set);
 	return err ? err : (int)from;

@@ -64,6 +64,23 @@ pool_options=(--format-version 5)
 pool one.img
 accepts "$POOLFS" upgrade --to 6 one.img
 accepts "$FSCK" -n one.img
+
+# -- interrupted when it had the version and no copies yet: the same command goes on
+pool two.img three.img
+accepts "$FILL" two.img three.img -- mkdir /d write /d/f 1500000
+for i in two three; do "$POKE" $i.img super version=6 compat=3 ro_compat=1 incompat=7 || fail 'cannot poke the superblocks'; done
+accepts "$FSCK" -n two.img
+expect_out "^1 tree nodes have one copy only, as an upgrade was interrupted: 'poolfs upgrade --to 6' completes it"
+before=$(fingerprint)
+accepts "$POOLFS" upgrade -n two.img
+expect_out 'some tree nodes would get their second copy: an upgrade was interrupted'
+[ "$before" = "$(fingerprint)" ] || fail "-n wrote something"
+accepts "$POOLFS" upgrade --to 6 two.img
+expect_out 'an interrupted upgrade has been completed'
+accepts "$FSCK" -n --json two.img
+json 'j["problems"] == 0 and j["single_nodes"] == 0'
+accepts "$POOLFS" upgrade --to 6 two.img
+expect_out 'has format version 6 already'
 pool_options=(--format-version 1)
 
 # -- not clean
