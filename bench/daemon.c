@@ -3,6 +3,7 @@
 
 #include "json.h"
 #include "poolfs.h"
+#include "status_fetch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { START_TIME_FIELD = 22, MAX_WAITS = 1000, WAIT_US = 10000, MAX_TRIES = 100 };
+enum { START_TIME_FIELD = 22, MAX_WAITS = 1000, WAIT_US = 10000 };
 
 int daemon_find(const char *dir, struct daemon *out)
 {
@@ -90,41 +91,15 @@ int daemon_memory(const struct daemon *d, uint64_t *rss_bytes, uint64_t *peak_by
 }
 
 /* -- the pool ------------------------------------------------------------------------------------------------------- */
-/* All of the state, in pieces. -EAGAIN: somebody else has asked meanwhile. */
-static int fetch_status(int fd, struct poolfs_ioc_status *req, char **text)
-{
-	size_t len = 0;
-	memset(req, 0, sizeof(*req));
-	do {
-		if (ioctl(fd, POOLFS_IOC_STATUS, req) != 0)
-			return -errno;
-		if (req->len > sizeof(req->text) || (!req->len && len < req->total))
-			return -EPROTO;
-		char *longer = realloc(*text, len + req->len + 1);
-		if (!longer)
-			return -ENOMEM;
-		*text = longer;
-		memcpy(longer + len, req->text, req->len);
-		len += req->len;
-		longer[len] = 0;
-		req->offset = (uint32_t)len;
-	} while (len < req->total);
-	return 0;
-}
-
 int daemon_generation(int fd, uint64_t *out)
 {
-	struct poolfs_ioc_status *req = malloc(sizeof(*req));
-	char *text = NULL;
-	int err = req ? -EAGAIN : -ENOMEM;
-	for (unsigned i = 0; i < MAX_TRIES && err == -EAGAIN; i++)
-		err = fetch_status(fd, req, &text);
+	char *text;
+	int err = status_fetch(fd, &text);
 	struct json_value *status = err ? NULL : json_parse(text);
 	if (!err && !json_get(status, "generation"))
 		err = -EPROTO;
 	*out = json_get_number(status, "generation", 0);
 	json_free(status);
 	free(text);
-	free(req);
 	return err;
 }

@@ -2,7 +2,7 @@
  *
  * Purpose: the daemon that serves a mounted pool: which process it is, its memory, its checkpoints, its sudden end.
  *
- * Uses: poolfs.h (for the ioctls), json.h.
+ * Uses: poolfs.h (for the ioctls), status_fetch.h, json.h.
  */
 #ifndef BENCH_DAEMON_H
 #define BENCH_DAEMON_H

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int cmd_operands(const struct cli_program *program, int argc)
@@ -21,6 +22,12 @@ int cmd_members(const struct cli_program *program, int argc, char **argv, struct
 {
 	int code = cmd_operands(program, argc);
 	return code ? code : cli_fsck_exit(members_find(argv + optind, (unsigned)(argc - optind), out));
+}
+
+bool cmd_is_directory(int argc, char **argv)
+{
+	struct stat st;
+	return argc - optind == 1 && stat(argv[optind], &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 int cmd_open_mounted(const char *path)

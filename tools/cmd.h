@@ -26,6 +26,8 @@ int cmd_operands(const struct cli_program *program, int argc);
 /* The operands as members, complete. 0 or an exit code, after a message. */
 int cmd_members(const struct cli_program *program, int argc, char **argv, struct members *out);
 
+/* Is the only operand a directory? Then it means the pool that is mounted there. */
+bool cmd_is_directory(int argc, char **argv);
 /* A directory or file of a mounted pool, open for requests; -1 after a message. */
 int cmd_open_mounted(const char *path);
 

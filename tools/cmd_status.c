@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * poolfs status: a mounted pool tells its state itself; otherwise the members are read. Both give the same JSON. */
 #include "cmd.h"
+#include "status_fetch.h"
 #include "status_text.h"
 
 #include "poolfs.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { OPT_JSON = CLI_LONG };
@@ -26,48 +25,18 @@ static const struct cli_program program = {
 };
 
 /* -- a mounted pool ------------------------------------------------------------------------------------------------- */
-/* The next piece. 1: more to come; 0: complete; or a negative errno. */
-static int fetch_piece(int fd, struct poolfs_ioc_status *req, char **text, size_t *len)
-{
-	if (ioctl(fd, POOLFS_IOC_STATUS, req) != 0)
-		return -errno;
-	if (req->len > sizeof(req->text) || (!req->len && *len < req->total))
-		return -EPROTO;
-	char *longer = realloc(*text, *len + req->len + 1);
-	if (!longer)
-		return -ENOMEM;
-	*text = longer;
-	memcpy(longer + *len, req->text, req->len);
-	*len += req->len;
-	longer[*len] = '\0';
-	req->offset = (uint32_t)*len;
-	return *len < req->total;
-}
-
 /* The text is the caller's; NULL after a message. */
 static char *fetch_mounted(const char *path)
 {
-	static struct poolfs_ioc_status req;
 	char *text = NULL;
-	int fd = cmd_open_mounted(path), err = -EAGAIN;
+	int fd = cmd_open_mounted(path);
 	if (fd < 0)
 		return NULL;
-	/* Somebody else may ask at the same time and make our picture an old one: then from the start. */
-	for (unsigned tries = 0; tries < 100 && err == -EAGAIN; tries++) {
-		size_t len = 0;
-		free(text);
-		text = NULL;
-		memset(&req, 0, sizeof(req));
-		do
-			err = fetch_piece(fd, &req, &text, &len);
-		while (err == 1);
-	}
+	int err = status_fetch(fd, &text);
 	close(fd);
-	if (!err)
-		return text;
-	free(text);
-	cli_message("%s: the mounted pool does not tell its state: %s", path, pf_strerror(err));
-	return NULL;
+	if (err)
+		cli_message("%s: the mounted pool does not tell its state: %s", path, pf_strerror(err));
+	return text;
 }
 
 /* -- members -------------------------------------------------------------------------------------------------------- */
@@ -115,12 +84,6 @@ static int show(char *text, bool json_wanted, const char *state)
 	return cli_finish_stdout() ? code : FSCK_FAILED;
 }
 
-static bool is_directory(const char *path)
-{
-	struct stat st;
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static int run(int argc, char **argv)
 {
 	bool json_wanted = false, in_use;
@@ -132,7 +95,7 @@ static int run(int argc, char **argv)
 			return FSCK_USAGE;
 		json_wanted = true;
 	}
-	if (argc - optind == 1 && is_directory(argv[optind])) {
+	if (cmd_is_directory(argc, argv)) {
 		text = fetch_mounted(argv[optind]);
 		return text ? show(text, json_wanted, "mounted") : FSCK_FAILED;
 	}

@@ -6,7 +6,6 @@
 #include "poolfs.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define MINIMUM_DEFAULT (UINT64_C(64) << 10)
@@ -158,12 +157,6 @@ static int report(const struct trim *t, const char *name, int err)
 	return cli_fsck_exit(err) | (t->failed ? FSCK_FAILED : 0);
 }
 
-static bool is_directory(const char *path)
-{
-	struct stat st;
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static int parse(struct trim *t, int argc, char **argv)
 {
 	int key;
@@ -198,7 +191,7 @@ static int run(int argc, char **argv)
 		return code;
 	cli_progress_init(&t.progress, !t.quiet);
 	cli_catch_signals();
-	if (argc - optind == 1 && is_directory(argv[optind])) {
+	if (cmd_is_directory(argc, argv)) {
 		err = trim_mounted(&t, argv[optind]);
 	} else {
 		code = cmd_members(&program, argc, argv, &m);

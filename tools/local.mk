@@ -16,6 +16,8 @@ tools_libtools_a_SOURCES = \
 	tools/members.h \
 	tools/probe.c \
 	tools/probe.h \
+	tools/status_fetch.c \
+	tools/status_fetch.h \
 	tools/utf8.h
 tools_libtools_a_CPPFLAGS = $(TOOLS_CPPFLAGS)
 
