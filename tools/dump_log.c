@@ -7,16 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static void show_ranges(struct dump *d, const struct pf_log_record *from)
+static void show_ranges(struct dump *d, const struct pf_record *rec)
 {
 	char text[256];
-	struct pf_record rec;
 	struct pf_record_range range;
-	if (pf_record_unpack(from->data, from->len, &rec) || rec.type != PF_RECORD_FILE)
-		return;
 	if (d->json_wanted)
 		json_array(&d->json, "ranges");
-	for (uint32_t pos = 0; pf_record_next_range(&rec, &pos, &range);) {
+	for (uint32_t pos = 0; pf_record_next_range(rec, &pos, &range);) {
 		pf_record_range_to_text(&range, text, sizeof(text));
 		if (d->json_wanted)
 			json_string(&d->json, NULL, text);
@@ -31,21 +28,24 @@ static void show_record(struct dump *d, const struct pf_log_record *from)
 {
 	char text[PF_RECORD_TEXT_BYTES];
 	struct pf_record rec;
-	d->nr_damaged += pf_record_unpack(from->data, from->len, &rec) != 0;
+	bool valid = pf_record_unpack(from->data, from->len, &rec) == 0, has_ranges = valid && rec.type == PF_RECORD_FILE;
+	d->nr_damaged += !valid;
 	pf_record_to_text(from->data, from->len, text, sizeof(text));
 	if (d->json_wanted) {
 		json_object(&d->json, NULL);
 		json_number(&d->json, "block", from->lsn);
 		json_bool(&d->json, "promised", from->proven);
 		json_string(&d->json, "record", text);
-		show_ranges(d, from);
+		if (has_ranges)
+			show_ranges(d, &rec);
 		json_end_object(&d->json);
 		return;
 	}
 	printf("  block %-8ju %-12s ", (uintmax_t)from->lsn, from->proven ? "promised" : "not proven");
 	cli_print_name(stdout, text);
 	putchar('\n');
-	show_ranges(d, from);
+	if (has_ranges)
+		show_ranges(d, &rec);
 }
 
 static void show_place(struct dump *d, const struct pf_super *super, uint32_t ring_blocks, bool clean)
