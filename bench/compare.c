@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -125,23 +124,10 @@ static int compare(struct compare *cmp)
 	for (unsigned i = 0; i < cmp->nr_rounds * cmp->nr_candidates && cmp->results; i++)
 		metric_results_free(cmp->results[i]);
 	free(cmp->results);
-	if (err == -ENOMEM)
-		cli_message("%s", strerror(ENOMEM));
-	if (cli_interrupted())
-		return BENCH_CANCELLED;
-	return !err && cli_finish_stdout() ? BENCH_OK : BENCH_FAILED;
+	return mode_end(err);
 }
 
 /* -- command line --------------------------------------------------------------------------------------------------- */
-static int parse_number(const char *name, const char *arg, unsigned max, unsigned *out)
-{
-	uint64_t value;
-	if (!cli_parse_number(arg, max, &value) || value == 0)
-		return cli_usage(&program, "--%s takes a number from 1 to %u, not \"%s\"", name, max, arg);
-	*out = (unsigned)value;
-	return 0;
-}
-
 static int parse_option(struct compare *cmp, int key, const char *arg)
 {
 	switch (key) {
@@ -151,9 +137,9 @@ static int parse_option(struct compare *cmp, int key, const char *arg)
 		cmp->options.loops = true;
 		return candidate_add_peers(cmp->candidates, &cmp->nr_candidates, arg) ? 0 : BENCH_USAGE;
 	case OPT_MEMBERS:
-		return parse_number("members", arg, CANDIDATE_MAX_MEMBERS, &cmp->options.nr_members);
+		return mode_number(&program, "members", arg, 1, CANDIDATE_MAX_MEMBERS, &cmp->options.nr_members);
 	case OPT_ROUNDS:
-		return parse_number("rounds", arg, MAX_ROUNDS, &cmp->nr_rounds);
+		return mode_number(&program, "rounds", arg, 1, MAX_ROUNDS, &cmp->nr_rounds);
 	case OPT_MEMBER_SIZE:
 		if (!cli_parse_size(arg, &cmp->member_bytes) || cmp->member_bytes < WS_PIECE)
 			return cli_usage(&program, "--member-size takes a size, not \"%s\"", arg);

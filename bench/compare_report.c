@@ -119,12 +119,6 @@ int compare_summarize(const struct compare *cmp, unsigned metric, unsigned candi
 }
 
 /* -- text ----------------------------------------------------------------------------------------------------------- */
-static void print_ms(uint64_t ns)
-{
-	char text[REPORT_VALUE_LEN];
-	printf(" %9s", report_value(text, (double)ns / 1e6));
-}
-
 static void print_row(const struct compare *cmp, unsigned metric, unsigned candidate, const struct compare_summary *s)
 {
 	char value[REPORT_VALUE_LEN];
@@ -134,11 +128,11 @@ static void print_row(const struct compare *cmp, unsigned metric, unsigned candi
 		return;
 	}
 	printf("%10s %-5s", report_value(value, s->median), metric_unit_name(metric_table[metric].unit));
-	print_ms(s->tail.p50_ns);
-	print_ms(s->tail.p99_ns);
-	print_ms(s->tail.p999_ns);
-	print_ms(s->tail.p9999_ns);
-	print_ms(s->tail.max_ns);
+	report_ms(s->tail.p50_ns);
+	report_ms(s->tail.p99_ns);
+	report_ms(s->tail.p999_ns);
+	report_ms(s->tail.p9999_ns);
+	report_ms(s->tail.max_ns);
 	if (candidate && s->ratio.ratio > 0)
 		printf("  %5.2f [%.2f, %.2f]  %s", s->ratio.ratio, s->ratio.low, s->ratio.high,
 		       metric_verdict_text(metric, s->ratio.verdict));

@@ -18,6 +18,9 @@ struct mode {
 };
 extern const struct mode mode_run, mode_compare, mode_mount;
 
+/* How a mode ends whose work gave @err: an exit code. */
+int mode_end(int err);
+
 /* -- options that say what and how much ----------------------------------------------------------------------------- */
 enum { OPT_SIZE = CLI_LONG, OPT_OPS, OPT_FILES, OPT_METRICS, OPT_SEED, OPT_SECONDS, OPT_JSON, OPT_MODE };
 
@@ -41,5 +44,8 @@ void mode_config_init(struct metric_config *config);
  * Sets *@json. */
 int mode_config_option(const struct cli_program *program, int key, const char *arg, struct metric_config *config,
 		       bool *json);
+/* The argument of option @name. 0, or BENCH_USAGE after a message. */
+int mode_number(const struct cli_program *program, const char *name, const char *arg, unsigned least, unsigned most,
+		unsigned *out);
 
 #endif

@@ -255,23 +255,10 @@ static int measure(struct mounting *m)
 		report_text(m, &machine);
 	for (unsigned i = 0; i < NR_ROWS; i++)
 		free(m->rows[i].seconds);
-	if (err == -ENOMEM)
-		cli_message("%s", strerror(ENOMEM));
-	if (cli_interrupted())
-		return BENCH_CANCELLED;
-	return !err && cli_finish_stdout() ? BENCH_OK : BENCH_FAILED;
+	return mode_end(err);
 }
 
 /* -- command line --------------------------------------------------------------------------------------------------- */
-static int parse_number(const char *name, const char *arg, unsigned least, unsigned most, unsigned *out)
-{
-	uint64_t value;
-	if (!cli_parse_number(arg, most, &value) || value < least)
-		return cli_usage(&program, "--%s takes a number from %u to %u, not \"%s\"", name, least, most, arg);
-	*out = (unsigned)value;
-	return 0;
-}
-
 static int parse_bytes(const char *name, const char *arg, uint64_t *out)
 {
 	if (!cli_parse_size(arg, out) || *out < (uint64_t)MIN_MEMBER_MIB << 20)
@@ -284,15 +271,15 @@ static int parse_option(struct mounting *m, int key, const char *arg)
 {
 	switch (key) {
 	case OPT_VERSION:
-		return parse_number("format-version", arg, PF_VERSION_FIRST, PF_VERSION_NEWEST, &m->version);
+		return mode_number(&program, "format-version", arg, PF_VERSION_FIRST, PF_VERSION_NEWEST, &m->version);
 	case OPT_ROUNDS:
-		return parse_number("rounds", arg, 1, MAX_ROUNDS, &m->nr_rounds);
+		return mode_number(&program, "rounds", arg, 1, MAX_ROUNDS, &m->nr_rounds);
 	case OPT_MEMBERS:
-		return parse_number("members", arg, 1, SITE_MAX_MEMBERS, &m->nr_members);
+		return mode_number(&program, "members", arg, 1, SITE_MAX_MEMBERS, &m->nr_members);
 	case OPT_MEMBER_SIZE:
 		return parse_bytes("member-size", arg, &m->member_bytes);
 	case OPT_SPARSE_MEMBERS:
-		return parse_number("sparse-members", arg, 0, SITE_MAX_MEMBERS, &m->nr_sparse);
+		return mode_number(&program, "sparse-members", arg, 0, SITE_MAX_MEMBERS, &m->nr_sparse);
 	case OPT_SPARSE_SIZE:
 		return parse_bytes("sparse-size", arg, &m->sparse_bytes);
 	case OPT_WORKDIR:

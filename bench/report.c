@@ -158,7 +158,7 @@ const char *report_value(char buf[REPORT_VALUE_LEN], double value)
 	return buf;
 }
 
-static void print_ms(uint64_t ns)
+void report_ms(uint64_t ns)
 {
 	char buf[REPORT_VALUE_LEN];
 	printf(" %9s", report_value(buf, (double)ns / 1e6));
@@ -178,12 +178,12 @@ void report_run_text(const struct metric_result results[NR_METRICS])
 			continue;
 		}
 		printf("%10s %-5s ", report_value(buf, r->value), metric_unit_name(metric_table[i].unit));
-		print_ms(r->tail.p50_ns);
-		print_ms(r->tail.p95_ns);
-		print_ms(r->tail.p99_ns);
-		print_ms(r->tail.p999_ns);
-		print_ms(r->tail.p9999_ns);
-		print_ms(r->tail.max_ns);
+		report_ms(r->tail.p50_ns);
+		report_ms(r->tail.p95_ns);
+		report_ms(r->tail.p99_ns);
+		report_ms(r->tail.p999_ns);
+		report_ms(r->tail.p9999_ns);
+		report_ms(r->tail.max_ns);
 		printf("%s%s\n", r->note[0] ? "  " : "", r->note);
 		if (r->acknowledged > 0)
 			printf("%26s %10s %-5s  acknowledged, before the sync\n", "",

@@ -37,6 +37,9 @@ void report_tail(struct json *j, const struct stats_tail *tail);
 enum { REPORT_VALUE_LEN = 32 };
 const char *report_value(char buf[REPORT_VALUE_LEN], double value);
 
+/* A column of a table. */
+void report_ms(uint64_t ns);
+
 /* One run. */
 void report_run_text(const struct metric_result results[NR_METRICS]);
 void report_run_json(struct json *j, const struct metric_result results[NR_METRICS]);
