@@ -43,13 +43,9 @@ struct mixed_load {
 /* -- times ---------------------------------------------------------------------------------------------------------- */
 static int reserve(struct mixed_times *t, size_t max)
 {
-	void *p = mmap(NULL, max * sizeof(*t->ns), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
-		       -1, 0);
-	if (p == MAP_FAILED)
-		return -ENOMEM;
-	t->ns = p;
+	t->ns = workspace_map(max * sizeof(*t->ns));
 	t->max = max;
-	return 0;
+	return t->ns ? 0 : -ENOMEM;
 }
 
 static void took(struct mixed_load *m, struct mixed_times *t, int64_t start)

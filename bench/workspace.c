@@ -31,7 +31,7 @@ void workspace_reset(struct workspace *ws)
 }
 
 /* -- buffers -------------------------------------------------------------------------------------------------------- */
-static void *map_pages(size_t len)
+void *workspace_map(size_t len)
 {
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	return p == MAP_FAILED ? NULL : p;
@@ -51,7 +51,7 @@ int workspace_reserve_times(struct workspace *ws, size_t nr)
 {
 	if (nr <= ws->max_times)
 		return 0;
-	uint64_t *times = map_pages(nr * sizeof(*times));
+	uint64_t *times = workspace_map(nr * sizeof(*times));
 	if (!times)
 		return -ENOMEM;
 	memcpy(times, ws->times_ns, ws->nr_times * sizeof(*times));
@@ -64,9 +64,9 @@ int workspace_reserve_times(struct workspace *ws, size_t nr)
 static int make_buffers(struct workspace *ws)
 {
 	ws->max_times = max_times_of(ws->config);
-	ws->pattern = map_pages(WS_PIECE);
-	ws->buffers = map_pages((size_t)WS_DEPTH * WS_PIECE);
-	ws->times_ns = map_pages(ws->max_times * sizeof(*ws->times_ns));
+	ws->pattern = workspace_map(WS_PIECE);
+	ws->buffers = workspace_map((size_t)WS_DEPTH * WS_PIECE);
+	ws->times_ns = workspace_map(ws->max_times * sizeof(*ws->times_ns));
 	if (!ws->pattern || !ws->buffers || !ws->times_ns)
 		return -ENOMEM;
 	uint64_t state = ws->config->seed;
@@ -130,34 +130,32 @@ static int make_dir(struct workspace *ws, const char *dir)
 	return ws->dir_fd < 0 ? -errno : 0;
 }
 
-int workspace_open(struct workspace *ws, const char *dir, const struct metric_config *config)
+/* What is the same for both, when @err is 0. */
+static int prepare(struct workspace *ws, const char *name, int err)
 {
-	*ws = (struct workspace){ .config = config, .dir_fd = -1 };
-	int err = make_dir(ws, dir);
 	if (!err)
 		err = make_buffers(ws);
 	if (!err) {
-		ws->pool = ioctl(ws->dir_fd, POOLFS_IOC_SYNC) == 0;
+		ws->pool = !ws->raw && ioctl(ws->dir_fd, POOLFS_IOC_SYNC) == 0;
 		ws->cold = access(drop_caches, W_OK) == 0;
 		err = probe_direct(ws);
 	}
 	if (err)
-		cli_message("%s: %s", dir, strerror(-err));
+		cli_message("%s: %s", name, strerror(-err));
 	return err;
+}
+
+int workspace_open(struct workspace *ws, const char *dir, const struct metric_config *config)
+{
+	*ws = (struct workspace){ .config = config, .dir_fd = -1 };
+	return prepare(ws, dir, make_dir(ws, dir));
 }
 
 int workspace_open_raw(struct workspace *ws, const char *raw, const struct metric_config *config)
 {
 	*ws = (struct workspace){ .config = config, .raw = raw };
 	ws->dir_fd = open(raw, O_RDWR | O_CLOEXEC);
-	int err = ws->dir_fd < 0 ? -errno : make_buffers(ws);
-	if (!err) {
-		ws->cold = access(drop_caches, W_OK) == 0;
-		err = probe_direct(ws);
-	}
-	if (err)
-		cli_message("%s: %s", raw, strerror(-err));
-	return err;
+	return prepare(ws, raw, ws->dir_fd < 0 ? -errno : 0);
 }
 
 /* The names of small files and empty ones tell themselves; see workspace_file.c. */
@@ -166,15 +164,12 @@ static bool remove_all(struct workspace *ws)
 	static const char *const names[] = { "probe", "file", "direct", "overwrite", "append" };
 	bool good = true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		good = (unlinkat(ws->dir_fd, names[i], 0) == 0 || errno == ENOENT) && good;
-	char name[64];
-	for (unsigned i = 0; i < WS_SET_FILES; i++) {
-		snprintf(name, sizeof(name), "set%u", i);
-		good = (unlinkat(ws->dir_fd, name, 0) == 0 || errno == ENOENT) && good;
-	}
+		good = workspace_remove(ws, names[i]) == 0 && good;
+	good = workspace_remove_set(ws) && good;
 	for (; ws->nr_empty; ws->nr_empty--) {
+		char name[WS_NAME_LEN];
 		snprintf(name, sizeof(name), "empty%u", ws->nr_empty - 1);
-		good = (unlinkat(ws->dir_fd, name, 0) == 0 || errno == ENOENT) && good;
+		good = workspace_remove(ws, name) == 0 && good;
 	}
 	if (ws->nr_small) {
 		struct metric_result unused = { 0 };

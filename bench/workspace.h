@@ -69,6 +69,8 @@ int workspace_open_raw(struct workspace *ws, const char *raw, const struct metri
 bool workspace_close(struct workspace *ws);
 /* Forgets the times of the metric before. */
 void workspace_reset(struct workspace *ws);
+/* Memory that is there, for timed loops; munmap() it. NULL: none. */
+void *workspace_map(size_t len);
 /* Room for the times of @nr operations. Outside of what is timed. */
 int workspace_reserve_times(struct workspace *ws, size_t nr);
 
@@ -107,6 +109,7 @@ int workspace_need_set(struct workspace *ws);
 uint64_t workspace_set_file_bytes(const struct workspace *ws);
 int workspace_open_set(struct workspace *ws, int fds[WS_SET_FILES], int flags);
 void workspace_close_set(int fds[WS_SET_FILES]);
+bool workspace_remove_set(struct workspace *ws);
 /* A new file of one block that buffers[0] holds, number @i of the small ones, with its directory when it is the first in that. */
 int workspace_create_small(struct workspace *ws, uint64_t i);
 void workspace_small_name(char name[WS_NAME_LEN], uint64_t i);

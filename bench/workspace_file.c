@@ -131,6 +131,17 @@ uint64_t workspace_set_file_bytes(const struct workspace *ws)
 	return (pieces ? pieces : 1) * WS_PIECE;
 }
 
+bool workspace_remove_set(struct workspace *ws)
+{
+	bool good = true;
+	for (unsigned i = 0; i < WS_SET_FILES; i++) {
+		char name[WS_NAME_LEN];
+		set_name(name, i);
+		good = workspace_remove(ws, name) == 0 && good;
+	}
+	return good;
+}
+
 int workspace_need_set(struct workspace *ws)
 {
 	int err = 0;
@@ -139,14 +150,9 @@ int workspace_need_set(struct workspace *ws)
 		set_name(name, i);
 		int fd = workspace_create(ws, name, O_WRONLY);
 		err = fd < 0 ? fd : write_whole(ws, fd, workspace_set_file_bytes(ws));
-		if (err && fd >= 0)
-			workspace_remove(ws, name);
 	}
-	for (unsigned i = 0; i < WS_SET_FILES && err; i++) {
-		char name[WS_NAME_LEN];
-		set_name(name, i);
-		workspace_remove(ws, name);
-	}
+	if (err)
+		workspace_remove_set(ws);
 	ws->has_set = !err;
 	return err;
 }
