@@ -2,6 +2,7 @@
 #include "daemon.h"
 
 #include "daemonize.h"
+#include "holder.h"
 #include "log.h"
 #include "ops.h"
 #include "session.h"
@@ -9,7 +10,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -48,26 +48,6 @@ struct pf_env daemon_env(void)
 	struct pf_env env = *pf_env_system();
 	env.log = log_engine;
 	return env;
-}
-
-/* Field 22 of /proc/self/stat: with the pid, the identity of this process. */
-static uint64_t start_time(void)
-{
-	char line[1024];
-	unsigned long long ticks = 0;
-	FILE *f = fopen("/proc/self/stat", "re");
-	if (!f)
-		return 0;
-	if (fgets(line, sizeof(line), f)) {
-		/* the name of the program, field 2, may hold anything: count behind its parenthesis */
-		const char *p = strrchr(line, ')');
-		for (int i = 0; p && i < 20; i++)
-			p = strchr(p + 1, ' ');
-		if (p)
-			ticks = strtoull(p, NULL, 10);
-	}
-	fclose(f);
-	return ticks;
 }
 
 /* Memory is made free by writing through us: we must not wait for that when we need some, nor be slowed down with those whose
@@ -215,7 +195,7 @@ int daemon_run(const struct options *opt, const struct spec *spec, int report_fd
 	struct pf_env env = daemon_env();
 	struct daemon d = { .opt = opt, .signal_fd = -1 };
 	d.fs.max_background = opt->max_background ? opt->max_background : 64;
-	d.fs.start_time = start_time();
+	holder_start_time("self", &d.fs.start_time);
 	become_flusher();
 	if ((!opt->name_space && session_prepare(&d.session, opt)) || open_pool(&d, spec, &env))
 		return EXIT_MOUNT;

@@ -29,23 +29,30 @@ bool holder_is_held(const char *path, bool for_writing)
 	return held;
 }
 
-/* True when @pid is still the process that started at @start_time. */
-static bool is_process(uint32_t pid, uint64_t start_time)
+bool holder_start_time(const char *process, uint64_t *ticks)
 {
 	char path[64], line[1024];
-	bool same = false;
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	snprintf(path, sizeof(path), "/proc/%s/stat", process);
 	FILE *f = fopen(path, "re");
 	if (!f)
 		return false;
-	if (fgets(line, sizeof(line), f)) {
-		const char *p = strrchr(line, ')');
-		for (int i = 0; p && i < 20; i++)
-			p = strchr(p + 1, ' ');
-		same = p && strtoull(p, NULL, 10) == start_time;
-	}
+	/* the name of the program, field 2, may hold anything: count behind its parenthesis */
+	const char *p = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	for (int i = 0; p && i < 20; i++)
+		p = strchr(p + 1, ' ');
+	if (p)
+		*ticks = strtoull(p, NULL, 10);
 	fclose(f);
-	return same;
+	return p != NULL;
+}
+
+/* True when @pid is still the process that started at @start_time. */
+static bool is_process(uint32_t pid, uint64_t start_time)
+{
+	char text[16];
+	uint64_t ticks;
+	snprintf(text, sizeof(text), "%u", pid);
+	return holder_start_time(text, &ticks) && ticks == start_time;
 }
 
 int holder_of_mount(int dir_fd, pid_t *pid)

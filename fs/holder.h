@@ -12,10 +12,14 @@
 #define FS_HOLDER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Would opening the member at @path have to wait for another process? For reading only writers are in the way. */
 bool holder_is_held(const char *path, bool for_writing);
+
+/* Field 22 of /proc/PROCESS/stat ("self", or a pid): with the pid, the identity of a process. */
+bool holder_start_time(const char *process, uint64_t *ticks);
 
 /* The daemon of the mount to which @dir_fd belongs: a descriptor that becomes readable when it has ended, and its pid; -1 and
  * 0 when that is not known (no poolfs, another PID namespace). */

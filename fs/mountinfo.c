@@ -111,6 +111,19 @@ int mountinfo_find(const char *path, struct mountinfo *out)
 	return err;
 }
 
+/* Where the mount of @line is; cuts the line. NULL when the line cannot be understood. */
+static const char *mount_point(char *line, unsigned *major, unsigned *minor)
+{
+	int start = 0, end = 0;
+	/* a space in any field is written as \040 */
+	if (sscanf(line, "%*d %*d %u:%u %*s %n%*s%n", major, minor, &start, &end) != 2 || end <= start ||
+	    end - start >= PATH_MAX)
+		return NULL;
+	line[end] = 0;
+	unescape(line + start);
+	return line + start;
+}
+
 int mountinfo_find_device(const char *file, unsigned major, unsigned minor, char *dir)
 {
 	FILE *f = fopen(file, "re");
@@ -121,13 +134,10 @@ int mountinfo_find_device(const char *file, unsigned major, unsigned minor, char
 	size_t cap = 0;
 	while (err == -ENOENT && getline(&line, &cap, f) >= 0) {
 		unsigned maj, min;
-		int start = 0, end = 0;
-		if (sscanf(line, "%*d %*d %u:%u %*s %n%*s%n", &maj, &min, &start, &end) != 2 || maj != major || min != minor ||
-		    end - start >= PATH_MAX || end <= start)
+		const char *place = mount_point(line, &maj, &min);
+		if (!place || maj != major || min != minor)
 			continue;
-		line[end] = 0;
-		unescape(line + start);
-		strcpy(dir, line + start);
+		strcpy(dir, place);
 		err = 0;
 	}
 	/* a process that has ended meanwhile */
@@ -145,14 +155,11 @@ bool mountinfo_find_pool(bool (*is_wanted)(const char *dir, void *arg), void *ar
 	size_t cap = 0;
 	bool found = false;
 	while (f && !found && getline(&line, &cap, f) >= 0) {
-		int start = 0, end = 0;
-		/* a space in any field is written as \040 */
-		if (!strstr(line, " - " FS_TYPE " ") || sscanf(line, "%*d %*d %*s %*s %n%*s%n", &start, &end) == EOF ||
-		    end <= start || end - start >= PATH_MAX)
+		unsigned maj, min;
+		const char *place = strstr(line, " - " FS_TYPE " ") ? mount_point(line, &maj, &min) : NULL;
+		if (!place)
 			continue;
-		line[end] = 0;
-		unescape(line + start);
-		strcpy(dir, line + start);
+		strcpy(dir, place);
 		found = is_wanted(dir, arg);
 	}
 	free(line);

@@ -211,9 +211,10 @@ static int run(const struct request *r)
 	}
 	if (!err)
 		err = unmount(r, path);
-	if (!err && !r->name_space && !is_mounted(path, &mi))
+	bool gone = !err && !is_mounted(path, &mi);
+	if (gone && !r->name_space)
 		utab_remove(path);
-	if (!err && !r->lazy && !is_mounted(path, &mi))
+	if (gone && !r->lazy)
 		err = wait_for_end(&w);
 	if (w.fd >= 0)
 		close(w.fd);
