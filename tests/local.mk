@@ -145,8 +145,10 @@ tests_libtest_a_SOURCES = \
 	tests/model/ops_names.c \
 	tests/model/rng.h \
 	tests/model/testenv.h \
+	tests/sim/complain.h \
 	tests/sim/explorer.c \
 	tests/sim/explorer.h \
+	tests/sim/hang.h \
 	tests/sim/lost.c \
 	tests/sim/lost.h \
 	tests/sim/oracle.c \

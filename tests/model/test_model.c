@@ -4,10 +4,10 @@
  * remount, the whole pool checked in between, and at the end everything removed and the space counted. Without arguments: a
  * matrix of all versions, placements and numbers of members. A failure prints the one command that repeats it. */
 #include "model/ops.h"
+#include "sim/hang.h"
 #include "sim/simpool.h"
 
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -182,14 +182,6 @@ static int run_one(const struct run *r)
 	return err;
 }
 
-static void on_alarm(int sig)
-{
-	static const char text[] = "FAIL: hangs for two minutes\n";
-	(void)sig;
-	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
-	abort();
-}
-
 static int run_matrix(uint64_t seed, uint64_t nr_ops)
 {
 	unsigned nr_failed = 0, nr = 0;
@@ -259,7 +251,7 @@ int main(int argc, char **argv)
 		.compare_each = 500,
 	};
 	int c;
-	signal(SIGALRM, on_alarm);
+	catch_hangs();
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		uint64_t v = optarg ? strtoull(optarg, NULL, 0) : 0;
 		switch (c) {

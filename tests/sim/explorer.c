@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/explorer.h"
 
-#include "ondisk/geometry.h"
 #include "ondisk/ondisk_log.h"
 #include "ondisk/ondisk_super.h"
 
@@ -211,10 +210,8 @@ static struct simworld *crash(struct simworld *world, size_t cut, unsigned sub, 
 static void lose_log_copy(struct simworld *world, unsigned disk)
 {
 	struct simdisk *d = simworld_disk(world, disk);
-	uint64_t blocks = simdisk_size(d) / PF_BLOCK_SIZE;
 	static const uint8_t zeros[PF_BLOCK_SIZE];
-	struct pf_geometry geo;
-	pf_geometry_init(&geo, blocks, pf_geometry_log_blocks(blocks));
+	struct pf_geometry geo = simpool_geometry(d);
 	for (uint64_t b = 0; b < geo.log_blocks; b++) {
 		struct le64 magic;
 		uint64_t off = (geo.log_block + b) * PF_BLOCK_SIZE;
@@ -387,7 +384,6 @@ static bool interesting(struct simworld *world, size_t at)
 	const struct sim_event *event = simworld_event(world, at);
 	return event->op == SIM_FLUSH || is_super(event);
 }
-
 
 /* Places in the log of the run. */
 struct marks {

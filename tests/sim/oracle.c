@@ -55,6 +55,21 @@ void oracle_add(struct oracle *o, const struct oracle_step *step, struct model *
 	p->after = model_snapshot(after);
 }
 
+void oracle_add_op(struct oracle *o, size_t log_begin, size_t log_end, const struct ops *ops)
+{
+	char text[1200];
+	bool done = ops->result >= 0;
+	struct oracle_step step = {
+		.log_begin = log_begin,
+		.log_end = log_end,
+		.synced_all = done && (ops->kind == OP_SYNC || ops->kind == OP_REMOUNT),
+		.synced_ino = done && ops->kind == OP_FSYNC ? ops->ino : 0,
+		.moved = { ops->moved[0], ops->moved[1] },
+	};
+	say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
+	oracle_add(o, &step, ops->model, text);
+}
+
 void oracle_stats(const struct oracle *o, struct oracle_stats *out)
 {
 	*out = o->stats;

@@ -15,12 +15,12 @@
  *   I2  Nothing on disk is from a time after the cut: an operation that began after the last write before it has left no trace.
  *   I3  States are numbered; state 0 is the fresh pool, state n is after operation n.
  *
- * Uses: model.
+ * Uses: model, its ops.
  */
 #ifndef PF_TEST_ORACLE_H
 #define PF_TEST_ORACLE_H
 
-#include "model/model.h"
+#include "model/ops.h"
 
 struct oracle;
 
@@ -36,6 +36,8 @@ struct oracle_step {
 	uint64_t moved[2];         /* inodes that it gave a name (I1); 0: none */
 };
 void oracle_add(struct oracle *o, const struct oracle_step *step, struct model *after, const char *text);
+/* The one that ops_step() has just done, or failed to do. */
+void oracle_add_op(struct oracle *o, size_t log_begin, size_t log_end, const struct ops *ops);
 
 /* Judges what a recovered pool holds after a cut behind the first @cut events of the log. 0, or -1 and @why. */
 int oracle_judge(struct oracle *o, size_t cut, struct model *got, char *why, size_t cap);

@@ -16,6 +16,15 @@ uint64_t simpool_member_bytes(const struct simpool_config *config, unsigned memb
 	return smaller < PF_MIN_MEMBER_BYTES ? PF_MIN_MEMBER_BYTES : smaller;
 }
 
+struct pf_geometry simpool_geometry(struct simdisk *disk)
+{
+	uint64_t blocks = simdisk_size(disk) / PF_BLOCK_SIZE;
+	struct pf_geometry geo;
+	if (pf_geometry_init(&geo, blocks, pf_geometry_log_blocks(blocks)))
+		abort();
+	return geo;
+}
+
 struct simpool *simpool_adopt(const struct simpool_config *config, struct simworld *world)
 {
 	struct simpool *s = calloc(1, sizeof(*s));

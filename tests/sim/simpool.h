@@ -13,6 +13,7 @@
 #define PF_TEST_SIMPOOL_H
 
 #include "model/testenv.h"
+#include "ondisk/geometry.h"
 #include "poolfs.h"
 #include "sim/simdisk.h"
 
@@ -46,6 +47,8 @@ struct simpool {
 };
 
 uint64_t simpool_member_bytes(const struct simpool_config *config, unsigned member);
+/* Where things lie on a member, as mkfs lays it out. */
+struct pf_geometry simpool_geometry(struct simdisk *disk);
 
 /* Disks, mkfs, open. NULL and @why on failure. */
 struct simpool *simpool_new(const struct simpool_config *config, char *why, size_t cap);

@@ -6,12 +6,12 @@
 #include "model/ops.h"
 #include "ondisk/geometry.h"
 #include "ondisk/super.h"
+#include "sim/hang.h"
 #include "sim/simpool.h"
 #include "sim/walk.h"
 #include "sim/workload.h"
 
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -271,14 +271,6 @@ static int run(unsigned version, uint64_t seed, uint64_t nr_flips)
 	return b.nr_bad ? -1 : 0;
 }
 
-static void on_alarm(int sig)
-{
-	static const char text[] = "FAIL: hangs\n";
-	(void)sig;
-	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
-	abort();
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = { { "flips", 1, NULL, 'n' },
@@ -286,7 +278,7 @@ int main(int argc, char **argv)
 					       { NULL, 0, NULL, 0 } };
 	uint64_t nr_flips = getenv("POOLFS_TEST_LONG") ? 20000 : 500, seed = 1;
 	int c, bad = 0;
-	signal(SIGALRM, on_alarm);
+	catch_hangs();
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == '?') {
 			fprintf(stderr, "usage: test_bitflip [--flips N] [--seed S]\n");

@@ -4,9 +4,9 @@
  * placements, and of mkfs. --states N --seed S: as many as one likes, also of one version or number of members only. --replay ID:
  * the one that a failure named. */
 #include "sim/explorer.h"
+#include "sim/hang.h"
 
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -184,14 +184,6 @@ static struct workload_config config_for(uint64_t seed)
 	return config;
 }
 
-static void on_alarm(int sig)
-{
-	static const char text[] = "FAIL: hangs\n";
-	(void)sig;
-	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
-	abort();
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = { { "states", 1, NULL, 'n' },
@@ -204,7 +196,7 @@ int main(int argc, char **argv)
 	uint64_t want = getenv("POOLFS_TEST_LONG") ? 200000 : DEFAULT_STATES, seed = 1;
 	unsigned nr_ops = 160, only_version = 0, only_members = 0;
 	int c;
-	signal(SIGALRM, on_alarm);
+	catch_hangs();
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case 'n':

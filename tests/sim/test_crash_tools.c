@@ -2,11 +2,10 @@
  *
  * Purpose: the power fails while something else than file operations goes on: an upgrade, fsck repairing maps, scrub filling in
  * checksums. Whatever is left opens (or can be repaired by a second fsck), holds exactly what it held, and is clean. */
-#include "ondisk/geometry.h"
 #include "sim/explorer.h"
+#include "sim/hang.h"
 
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -82,28 +81,25 @@ static void damage(struct scene *s, uint64_t block)
 	simdisk_flip_bit(disk, (block + 1) * PF_BLOCK_SIZE + 77, 3);
 }
 
-static void geometry(struct scene *s, struct pf_geometry *geo)
+static struct pf_geometry geometry(struct scene *s)
 {
-	uint64_t blocks = simdisk_size(simworld_disk(s->s->world, 0)) / PF_BLOCK_SIZE;
-	pf_geometry_init(geo, blocks, pf_geometry_log_blocks(blocks));
+	return simpool_geometry(simworld_disk(s->s->world, 0));
 }
 
 static int damage_map(struct scene *s, char *why, size_t cap)
 {
-	struct pf_geometry geo;
+	struct pf_geometry geo = geometry(s);
 	(void)why;
 	(void)cap;
-	geometry(s, &geo);
 	damage(s, geo.maps_block);
 	return 0;
 }
 
 static int damage_table(struct scene *s, char *why, size_t cap)
 {
-	struct pf_geometry geo;
+	struct pf_geometry geo = geometry(s);
 	(void)why;
 	(void)cap;
-	geometry(s, &geo);
 	damage(s, geo.tables_block);
 	return 0;
 }
@@ -250,14 +246,6 @@ static bool run(const struct action *action, uint64_t seed, uint64_t max_states)
 	return !s.nr_bad;
 }
 
-static void on_alarm(int sig)
-{
-	static const char text[] = "FAIL: hangs\n";
-	(void)sig;
-	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
-	abort();
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = { { "seed", 1, NULL, 's' },
@@ -266,7 +254,7 @@ int main(int argc, char **argv)
 	bool more = getenv("POOLFS_TEST_LONG"), good = true;
 	uint64_t seed = 1, states = more ? 4000 : 160;
 	int c;
-	signal(SIGALRM, on_alarm);
+	catch_hangs();
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == '?') {
 			fprintf(stderr, "usage: test_crash_tools [--seed S] [--states N]\n");

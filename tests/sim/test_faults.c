@@ -5,14 +5,13 @@
  * and the check finds nothing. The same while mounting, and of the blocks of the intent log only. */
 #include "block/engine.h"
 #include "model/ops.h"
-#include "ondisk/geometry.h"
+#include "sim/hang.h"
 #include "sim/lost.h"
 #include "sim/oracle.h"
 #include "sim/simpool.h"
 #include "sim/workload.h"
 
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -35,23 +34,15 @@ static const char *op_text(unsigned ops)
 	return ops == SIM_READ ? "read" : ops == SIM_WRITE ? "write" : ops == SIM_DISCARD ? "discard" : "flush";
 }
 
-static void run_ops(struct simpool *s, struct ops *ops, struct oracle *oracle, const struct trial *t, int *err)
+static int run_ops(struct ops *ops, struct oracle *oracle, const struct trial *t)
 {
-	for (unsigned k = 1; !*err && k <= t->nr_ops; k++) {
-		*err = ops_step(ops);
-		bool done = !*err && ops->result >= 0;
-		char text[1200];
-		say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
-		struct oracle_step step = {
-			.log_begin = k,
-			.log_end = k,
-			.synced_all = done && ops->kind == OP_SYNC,
-			.synced_ino = done && ops->kind == OP_FSYNC ? ops->ino : 0,
-			.moved = { ops->moved[0], ops->moved[1] },
-		};
-		oracle_add(oracle, &step, ops->model, text);
+	int err = 0;
+	for (unsigned k = 1; !err && k <= t->nr_ops; k++) {
+		err = ops_step(ops);
+		if (!err)
+			oracle_add_op(oracle, k, k, ops);
 	}
-	(void)s;
+	return err;
 }
 
 /* On healthy disks: opens, if need be when fsck has taken back a member that failed; is what it should be, and is clean. @may_leak: maps
@@ -66,17 +57,15 @@ static int afterwards(struct simpool *s, struct oracle *oracle, bool may_leak, c
 static void aim_at_log(struct simpool *s, const struct trial *t, struct sim_fault *fault)
 {
 	struct simdisk *disk = simworld_disk(s->world, t->log_member);
-	uint64_t blocks = simdisk_size(disk) / PF_BLOCK_SIZE;
-	struct pf_geometry geo;
-	pf_geometry_init(&geo, blocks, pf_geometry_log_blocks(blocks));
+	struct pf_geometry geo = simpool_geometry(disk);
 	fault->disk = disk;
 	fault->from_bytes = geo.log_block * PF_BLOCK_SIZE;
 	fault->to_bytes = (geo.log_block + geo.log_blocks) * PF_BLOCK_SIZE;
 }
 
 /* The disks are healthy again, the pool is still open. After a failed flush it goes on without that member (rule 9) or has given up; log
- * blocks or data that could not be
- * written, and a host filesystem that was full, it gets over: everything can be synced, and nothing is wrong. */
+ * blocks or data that could not be written, and a host filesystem that was full, it gets over: everything can be synced, and nothing
+ * is wrong. */
 static int still_open(struct simpool *s, struct ops *ops, struct oracle *oracle, const struct trial *t, bool met, char *why,
 		      size_t cap)
 {
@@ -164,7 +153,7 @@ static bool try(const struct trial *t, char *why, size_t cap)
 	if (!err && !t->while_opening)
 		fault = simworld_add_fault(s->world, &wanted);
 	if (!err)
-		run_ops(s, &ops, oracle, t, &err);
+		err = run_ops(&ops, oracle, t);
 	if (err)
 		say(why, cap, "%s", ops.failure);
 	char ignored[1200];
@@ -354,14 +343,6 @@ static void transient(unsigned version, uint64_t seed, unsigned nr_ops, bool tra
 	alarm(0);
 }
 
-static void on_alarm(int sig)
-{
-	static const char text[] = "FAIL: hangs\n";
-	(void)sig;
-	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
-	abort();
-}
-
 static int usage(void)
 {
 	fprintf(stderr, "usage: test_faults [--version V --members M --seed S --op read|write|flush --count N --errno "
@@ -429,7 +410,7 @@ int main(int argc, char **argv)
 					.fault = { .ops = SIM_WRITE, .kind = SIM_FAIL, .err = -EIO } } };
 	char why[2500] = "";
 	bool more = getenv("POOLFS_TEST_LONG");
-	signal(SIGALRM, on_alarm);
+	catch_hangs();
 	if (!parse(argc, argv, &r))
 		return usage();
 	if (argc == 1) {

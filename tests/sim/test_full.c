@@ -12,6 +12,7 @@
  * Without any of them: all of them, on pools of 80 MiB. POOLFS_TEST_LONG: more seeds, and pools of a GiB.
  */
 #include "block/engine.h"
+#include "sim/complain.h"
 #include "sim/simpool.h"
 
 #include <fcntl.h>
@@ -63,19 +64,7 @@ struct run {
 };
 
 static struct simpool *sim;
-static atomic_bool failed;
 static const struct pf_cred cred = { 1000, 1000 };
-
-__attribute__((format(printf, 1, 2))) static void complain(const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	fprintf(stderr, "FAIL: ");
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
-	va_end(ap);
-	atomic_store(&failed, true);
-}
 
 static bool ended(const struct writer *w)
 {

@@ -8,12 +8,12 @@
  *
  *	test_lying_disk [--seed S] [--runs N] [--flushes] [--trace] */
 #include "model/ops.h"
+#include "sim/hang.h"
 #include "sim/simpool.h"
 #include "sim/walk.h"
 #include "sim/workload.h"
 
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -169,14 +169,6 @@ static int lose_flushes(uint64_t seed, bool trace, char *why, size_t cap)
 	return err;
 }
 
-static void on_alarm(int sig)
-{
-	static const char text[] = "FAIL: hangs\n";
-	(void)sig;
-	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
-	abort();
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -186,7 +178,7 @@ int main(int argc, char **argv)
 	uint64_t seed = 1, runs = getenv("POOLFS_TEST_LONG") ? 20000 : 400;
 	bool trace = false, flushes_only = false;
 	int c;
-	signal(SIGALRM, on_alarm);
+	catch_hangs();
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case 's':

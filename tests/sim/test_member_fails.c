@@ -9,12 +9,12 @@
  *	test_member_fails [--ops N --members M --disk D --also 1+D --placement P --seed S --op read|write|flush|any --skip N --end 0|1|2 --break B] */
 #include "block/engine.h"
 #include "model/ops.h"
+#include "sim/hang.h"
 #include "sim/lost.h"
 #include "sim/workload.h"
 
 #include <getopt.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -50,35 +50,19 @@ static int wrong(struct run *r, const char *what, int err)
 	return -1;
 }
 
-static void add_step(struct run *r, size_t begin, uint64_t synced_ino, bool synced_all, const char *text)
-{
-	struct oracle_step step = {
-		.log_begin = begin,
-		.log_end = simworld_log_len(r->s->world),
-		.synced_all = synced_all,
-		.synced_ino = synced_ino,
-		.moved = { r->ops.moved[0], r->ops.moved[1] },
-	};
-	oracle_add(r->oracle, &step, r->ops.model, text);
-}
-
 static int run_ops(struct run *r)
 {
 	struct ops *ops = &r->ops;
 	for (unsigned k = 0; k < r->t->nr_ops; k++) {
 		size_t begin = simworld_log_len(r->s->world);
-		char text[1200];
 		if (ops_step(ops)) {
 			say(r->why, sizeof(r->why), "%s", ops->failure);
 			return -1;
 		}
 		if (!r->failed_at && pf_set_failed(pf_pool_set(r->s->pool)))
 			r->failed_at = begin + 1;
-		say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
-		bool done = ops->result >= 0;
-		add_step(r, begin, done && ops->kind == OP_FSYNC ? ops->ino : 0, done && ops->kind == OP_SYNC, text);
+		oracle_add_op(r->oracle, begin, simworld_log_len(r->s->world), ops);
 	}
-	memset(ops->moved, 0, sizeof(ops->moved));
 	return 0;
 }
 
@@ -87,13 +71,14 @@ static int sync_each(struct run *r)
 {
 	struct model *m = r->ops.model;
 	for (size_t k = 0; k < m->nr; k++) {
-		size_t begin = simworld_log_len(r->s->world);
-		uint64_t ino = m->slots[k].ino;
+		struct oracle_step step = { .log_begin = simworld_log_len(r->s->world), .synced_ino = m->slots[k].ino };
+		uint64_t ino = step.synced_ino;
 		int err = pf_fsync(r->s->pool, ino);
+		step.log_end = simworld_log_len(r->s->world);
 		if (r->t->trace)
 			fprintf(stderr, "fsync of inode %ju at the end: %s\n", (uintmax_t)ino, pf_strerror(err));
 		if (!err)
-			add_step(r, begin, ino, false, "fsync at the end");
+			oracle_add(r->oracle, &step, m, "fsync at the end");
 		else if (err != -EIO && err != -ENOSPC && err != -ESTALE)
 			return wrong(r, "fsync at the end", err);
 		else if (err == -EIO && !model_is_file(m->slots[k].inode))
@@ -382,8 +367,7 @@ static int read_file(struct pf_pool *pool, const struct writer *w, unsigned k)
 	return n == 20000 ? 0 : n < 0 ? (int)n : -ERANGE;
 }
 
-/* Every file that was synced is there. @lacks: what lies on the failed
- * member gives errors. */
+/* Every file that was synced is there. @lacks: what lies on the failed member gives errors. */
 static int judge_files(struct pf_pool *pool, const struct writer *writers, bool lacks, char *why, size_t cap)
 {
 	for (unsigned t = 0; t < NR_THREADS; t++) {
@@ -472,14 +456,6 @@ static void run_threads(unsigned rounds)
 }
 
 /* -- command line -------------------------------------------------------------------------------------------------------- */
-static void on_alarm(int sig)
-{
-	static const char text[] = "FAIL: hangs\n";
-	(void)sig;
-	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
-	abort();
-}
-
 static unsigned parse_op(const char *text)
 {
 	return *text == 'r' ? SIM_READ : *text == 'w' ? SIM_WRITE : *text == 'f' ? SIM_FLUSH : SIM_ANY;
@@ -533,7 +509,7 @@ int main(int argc, char **argv)
 {
 	struct trial t = { .nr_members = 2, .seed = 1, .nr_ops = 140, .ops = SIM_FLUSH };
 	bool more = getenv("POOLFS_TEST_LONG");
-	signal(SIGALRM, on_alarm);
+	catch_hangs();
 	if (!parse(argc, argv, &t)) {
 		fprintf(stderr, "usage: test_member_fails [--ops N --members M --disk D --also 1+D --placement P --seed S --op read|write|flush|any --skip N "
 				"--end N --break B]\n");

@@ -10,6 +10,7 @@
  *	test_parallel [--seconds N] [--seed S] [--version V] [--members M] [--mib SIZE] [--interval MS]
  */
 #include "block/engine.h"
+#include "sim/complain.h"
 #include "sim/simpool.h"
 
 #include <pthread.h>
@@ -25,20 +26,14 @@
 #define SHARED_NAMES 24
 
 static struct simpool *sim;
-static atomic_bool stop, failed;
+static atomic_bool stop;
 static uint64_t shared_dir;
 static const struct pf_cred cred = { 1000, 1000 };
 
-__attribute__((format(printf, 1, 2))) static void complain(const char *fmt, ...)
+/* Also when somebody has complained. */
+static bool ended(void)
 {
-	va_list ap;
-	va_start(ap, fmt);
-	fprintf(stderr, "FAIL: ");
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
-	va_end(ap);
-	atomic_store(&failed, true);
-	atomic_store(&stop, true);
+	return atomic_load(&stop) || atomic_load(&failed);
 }
 
 struct file {
@@ -225,7 +220,7 @@ static void one_op(struct worker *w)
 static void *work(void *arg)
 {
 	struct worker *w = arg;
-	while (!atomic_load(&stop))
+	while (!ended())
 		one_op(w);
 	return NULL;
 }
@@ -234,7 +229,7 @@ static void *work(void *arg)
 static void *watch(void *arg)
 {
 	(void)arg;
-	while (!atomic_load(&stop)) {
+	while (!ended()) {
 		struct pf_statfs st;
 		struct timespec t = { .tv_nsec = 20000000 };
 		pf_pool_statfs(sim->pool, &st);

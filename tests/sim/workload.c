@@ -122,19 +122,9 @@ static int run_op(struct workload *w)
 	int err = w->config.pool.discard && ops->nr % 16 == 7 ? trim(w) : 0;
 	if (!err)
 		err = ops_step(ops);
-	size_t end = simworld_log_len(w->s->world);
-	char text[1200];
-	say(text, sizeof(text), "%s%s", ops_name(ops->kind), ops->text);
-	bool done = !err && ops->result >= 0;
-	struct oracle_step step = {
-		.log_begin = begin,
-		.log_end = end,
-		.synced_all = done && (ops->kind == OP_SYNC || ops->kind == OP_REMOUNT),
-		.synced_ino = done && ops->kind == OP_FSYNC ? ops->ino : 0,
-		.moved = { ops->moved[0], ops->moved[1] },
-	};
-	oracle_add(w->oracle, &step, ops->model, text);
-	if (err) {
+	if (!err) {
+		oracle_add_op(w->oracle, begin, simworld_log_len(w->s->world), ops);
+	} else {
 		char before[1200];
 		say(before, sizeof(before), "%s", w->why);
 		say(w->why, sizeof(w->why), "%s%s%s", ops->failure, before[0] ? ": " : "", before);
