@@ -171,6 +171,7 @@ tests_libtest_a_SOURCES = \
 	tests/unit/log_util.h \
 	tests/unit/posix_util.h \
 	tests/unit/record_util.h \
+	tests/unit/run_suite.h \
 	tests/unit/sample_super.h \
 	tests/unit/set_util.h \
 	tests/unit/space_fill.h \

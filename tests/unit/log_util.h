@@ -7,8 +7,10 @@
 #include "base/csum.h"
 #include "log/log.h"
 #include "log/log_scan.h"
+#include "model/rng.h"
 #include "ondisk/ondisk_log.h"
 #include "sim/simdisk.h"
+#include "unit/run_suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -64,16 +66,21 @@ static inline void rig_assemble(struct rig *rig, struct simworld *world, const u
 }
 
 /* New disks, and a log on them. */
-static inline void rig_new(struct rig *rig, unsigned nr, const uint32_t *rings, uint64_t start)
+static inline void rig_new_of(struct rig *rig, uint64_t disk_bytes, unsigned nr, const uint32_t *rings, uint64_t start)
 {
 	struct simworld *world = simworld_new();
 	for (unsigned i = 0; i < nr; i++) {
 		char name[16];
 		snprintf(name, sizeof(name), "%c.img", 'a' + (int)i);
-		simdisk_new(world, name, DISK_BYTES);
+		simdisk_new(world, name, disk_bytes);
 	}
 	rig_assemble(rig, world, rings, 1, start);
 	ck_assert_int_eq(pf_log_open(rig->set, &rig->super, 1, start, &rig->log), 0);
+}
+
+static inline void rig_new(struct rig *rig, unsigned nr, const uint32_t *rings, uint64_t start)
+{
+	rig_new_of(rig, DISK_BYTES, nr, rings, start);
 }
 
 static inline void rig_free(struct rig *rig)
@@ -178,23 +185,6 @@ static inline struct pf_log_stats rig_stats(struct rig *rig)
 static inline uint64_t place(struct rig *rig, unsigned id, uint64_t lsn)
 {
 	return (rig->set->members[id].geo.log_block + lsn % pf_log_ring_blocks(rig->set, &rig->super)) * BLOCK;
-}
-
-static inline uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
-static inline int run_suite(Suite *s)
-{
-	SRunner *runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	int nr_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return nr_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif

@@ -8,6 +8,7 @@
 #define PF_TEST_POSIX_UTIL_H
 
 #include "sim/simpool.h"
+#include "unit/run_suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -26,14 +27,19 @@ static struct simpool *sp;
 #define POOL (sp->pool)
 static const struct pf_cred user = { 1000, 100 };
 
+static inline void setup_config(const struct simpool_config *config)
+{
+	char why[1200] = "";
+	sp = simpool_new(config, why, sizeof(why));
+	ck_assert_msg(sp != NULL, "no pool: %s", why);
+}
+
 static inline void setup_with(unsigned version, unsigned nr_members, uint64_t size_bytes)
 {
 	struct simpool_config config = {
 		.version = version, .nr_members = nr_members, .size_bytes = size_bytes, .seed = 1
 	};
-	char why[1200] = "";
-	sp = simpool_new(&config, why, sizeof(why));
-	ck_assert_msg(sp != NULL, "no pool: %s", why);
+	setup_config(&config);
 }
 
 static inline void setup(void)
@@ -181,14 +187,11 @@ static inline uint64_t free_blocks(void)
 	pf_pool_statfs(POOL, &s);
 	return s.free_blocks;
 }
-
-static inline int run_suite(Suite *s)
+static inline uint64_t avail_blocks(void)
 {
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	struct pf_statfs s;
+	pf_pool_statfs(POOL, &s);
+	return s.avail_blocks;
 }
 
 #endif

@@ -70,9 +70,7 @@ END_TEST
 static void setup_cold(void)
 {
 	struct simpool_config config = { .nr_members = 2, .size_bytes = 64 * MIB, .seed = 1, .cache_bytes = 64 * KIB };
-	char why[1200] = "";
-	sp = simpool_new(&config, why, sizeof(why));
-	ck_assert_msg(sp != NULL, "no pool: %s", why);
+	setup_config(&config);
 }
 
 /* Every second block of it holds its number. */

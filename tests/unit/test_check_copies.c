@@ -68,9 +68,7 @@ static void setup_six(unsigned version, unsigned nr_members, uint32_t meta_mask)
 					 .meta_mask = meta_mask,
 					 .cache_bytes = 256 * KIB,
 					 .seed = 1 };
-	char why[1200] = "";
-	sp = simpool_new(&config, why, sizeof(why));
-	ck_assert_msg(sp != NULL, "no pool: %s", why);
+	setup_config(&config);
 	populate();
 	find_nodes();
 	ck_assert_uint_gt(nr_nodes, 5);
@@ -471,13 +469,6 @@ static int upgrade(unsigned to, struct pf_diag *diag)
 	return pf_pool_upgrade(POOL, to, diag);
 }
 
-static uint64_t df(void)
-{
-	struct pf_statfs s;
-	pf_pool_statfs(POOL, &s);
-	return s.avail_blocks;
-}
-
 START_TEST(upgraded_pools_have_two_copies)
 {
 	static const unsigned from[] = { 1, 3, 5, 5, 5, 5 };
@@ -487,9 +478,9 @@ START_TEST(upgraded_pools_have_two_copies)
 	unsigned nr = nr_nodes;
 	ck_assert_uint_eq(nr_single(), nr);
 	open_pool(false);
-	uint64_t before = df();
+	uint64_t before = avail_blocks();
 	ck_ok(upgrade(6, &diag));
-	ck_assert_uint_ge(df(), before); /* nodes live in their share */
+	ck_assert_uint_ge(avail_blocks(), before); /* nodes live in their share */
 	ck_ok(upgrade(6, &diag)); /* nothing to do */
 	/* what nodes may take is counted for two copies at once */
 	ck_ok(pf_pool_sync(POOL));
@@ -565,8 +556,7 @@ START_TEST(no_room_for_the_copies)
 	};
 	char why[1200] = "", name[300];
 	struct pf_diag diag;
-	sp = simpool_new(&config, why, sizeof(why));
-	ck_assert_msg(sp != NULL, "no pool: %s", why);
+	setup_config(&config);
 	memset(name, 'n', sizeof(name));
 	name[255] = 0;
 	/* more names than the small member's share has room for, then data on all that is left */

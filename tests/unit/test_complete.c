@@ -3,6 +3,7 @@
 #include "member/complete.h"
 #include "member/same.h"
 #include "set_util.h"
+#include "unit/run_suite.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,6 +67,26 @@ static int complete(void)
 {
 	memset(&diag, 0, sizeof(diag));
 	return pf_complete_members(&all, &env, &diag);
+}
+
+/* Afresh: from one member. */
+static int complete_from(const char *member, const char *const *search, unsigned nr_search)
+{
+	forget();
+	name(at(member));
+	all.search = search;
+	all.nr_search = nr_search;
+	return complete();
+}
+
+/* From the pool's name. */
+static int complete_pool(const char *pool, const char *const *search, unsigned nr_search)
+{
+	forget();
+	all.pool = pool;
+	all.search = search;
+	all.nr_search = nr_search;
+	return complete();
 }
 
 /* It was found, wherever in the order. */
@@ -147,18 +168,10 @@ START_TEST(directories_to_search)
 	ck_assert_int_eq(complete(), 0);
 	ck_members("near/a.img", "near/b.img", NULL); /* what is missing is not an error here */
 	ck_assert_uint_eq(all.nr_members, NR);
-	forget();
-	name(at("near/a.img"));
-	all.search = search;
-	all.nr_search = 1;
-	ck_assert_int_eq(complete(), 0);
+	ck_assert_int_eq(complete_from("near/a.img", search, 1), 0);
 	ck_members("near/a.img", "near/b.img", "far/c.img");
-	forget();
 	ck_assert_int_eq(rename(at("far"), at("away")), 0);
-	name(at("near/a.img"));
-	all.search = search;
-	all.nr_search = 1;
-	ck_assert_int_eq(complete(), -ENOENT);
+	ck_assert_int_eq(complete_from("near/a.img", search, 1), -ENOENT);
 	ck_assert_ptr_nonnull(strstr(diag.text, "cannot be searched"));
 	ck_assert_uint_eq(all.nr, 1); /* what was named is still the caller's */
 }
@@ -186,19 +199,11 @@ START_TEST(several_of_one_member)
 	ck_assert_int_eq(rename(at("near/now.img"), at("far/b.img")), 0);
 	ck_assert_int_eq(unlink(at("near/copy.img")), 0);
 	ck_assert_int_eq(rename(at("near/c.img"), at("far/c.img")), 0);
-	forget();
-	name(at("near/a.img"));
-	all.search = search;
-	all.nr_search = 1;
-	ck_assert_int_eq(complete(), 0);
+	ck_assert_int_eq(complete_from("near/a.img", search, 1), 0);
 	ck_members("near/a.img", "near/b.img", "far/c.img");
 	/* two names of one file are no question */
 	ck_assert_int_eq(link(at("near/b.img"), at("near/hard.img")), 0);
-	forget();
-	name(at("near/a.img"));
-	all.search = search;
-	all.nr_search = 1;
-	ck_assert_int_eq(complete(), 0);
+	ck_assert_int_eq(complete_from("near/a.img", search, 1), 0);
 	ck_members("near/a.img", "near/b.img", "far/c.img");
 }
 END_TEST
@@ -252,26 +257,14 @@ START_TEST(by_name)
 	save(world, 2, "far/c.img");
 	ck_assert_int_eq(unlink(at("near/c.img")), 0);
 	for (unsigned i = 0; i < 2; i++) {
-		forget();
-		all.pool = names[i];
-		all.search = search;
-		all.nr_search = 2;
-		ck_assert_int_eq(complete(), 0);
+		ck_assert_int_eq(complete_pool(names[i], search, 2), 0);
 		ck_members("near/a.img", "near/b.img", "far/c.img");
 		/* from one directory to what lies beside a link there */
-		forget();
-		all.pool = names[i];
-		all.search = search + 1;
-		all.nr_search = 1;
-		ck_assert_int_eq(complete(), 0);
+		ck_assert_int_eq(complete_pool(names[i], search + 1, 1), 0);
 		ck_members(NULL, NULL, "far/c.img");
 		ck_assert_uint_eq(all.nr_members, NR);
 	}
-	forget();
-	all.pool = "complete-test-none";
-	all.search = search;
-	all.nr_search = 2;
-	ck_assert_int_eq(complete(), 0);
+	ck_assert_int_eq(complete_pool("complete-test-none", search, 2), 0);
 	ck_assert_uint_eq(all.nr, 0);
 
 	/* a second pool of that label */
@@ -280,10 +273,7 @@ START_TEST(by_name)
 	checkpoint(foreign, 7, 7);
 	save(foreign, 1, "far/foreign.img");
 	simworld_free(foreign);
-	all.pool = "complete-test";
-	all.search = search;
-	all.nr_search = 2;
-	ck_assert_int_eq(complete(), -EINVAL);
+	ck_assert_int_eq(complete_pool("complete-test", search, 2), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(diag.text, "two pools have the label 'complete-test'"));
 	ck_assert_ptr_nonnull(strstr(diag.text, "b6b6b6b6-"));
 	ck_assert_uint_eq(all.nr, 0);
@@ -323,9 +313,5 @@ int main(void)
 	tcase_add_test(tc, named_wrongly);
 	tcase_add_test(tc, by_name);
 	tcase_add_test(tc, same_things);
-	SRunner *sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	int failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

@@ -48,13 +48,14 @@ static void check_padding(struct rig *rig)
 START_TEST(wraps)
 {
 	struct rig rig;
-	uint64_t seed = 1, first = 0;
+	struct rng rng = { .state = 1 };
+	uint64_t first = 0;
 	rig_new(&rig, 1, ring_small, 3);
 	for (unsigned step = 0; step < 3000; step++) {
 		uint64_t before = rig.next;
 		do {
-			must_append(&rig, (uint32_t)(32 + 8 * (next_random(&seed) % (step % 7 == 0 ? 3000 : 100))));
-		} while (next_random(&seed) % 4 && !pf_log_wants_checkpoint(rig.log));
+			must_append(&rig, (uint32_t)(32 + 8 * (rng_next(&rng) % (step % 7 == 0 ? 3000 : 100))));
+		} while (rng_next(&rng) % 4 && !pf_log_wants_checkpoint(rig.log));
 		ck_assert_int_eq(pf_log_commit(rig.log), 0);
 		check_padding(&rig);
 		must_scan(&rig, rig.super.log_start, first, (unsigned)(rig.next - first), (unsigned)(before - first));
@@ -296,10 +297,7 @@ START_TEST(write_behind)
 {
 	static const uint32_t rings[] = { 1024 };
 	struct rig rig;
-	struct simworld *world = simworld_new();
-	simdisk_new(world, "a", UINT64_C(256) << 20);
-	rig_assemble(&rig, world, rings, 1, 0);
-	ck_assert_int_eq(pf_log_open(rig.set, &rig.super, 1, 0, &rig.log), 0);
+	rig_new_of(&rig, UINT64_C(256) << 20, 1, rings, 0);
 	for (unsigned i = 0; i < 255; i++)
 		must_append(&rig, 4032);
 	must_append(&rig, 4024);
@@ -384,10 +382,7 @@ START_TEST(gap_then_crash)
 {
 	static const uint32_t rings[] = { 1024 };
 	struct rig rig;
-	struct simworld *world = simworld_new();
-	simdisk_new(world, "a", UINT64_C(256) << 20);
-	rig_assemble(&rig, world, rings, 1, 0);
-	ck_assert_int_eq(pf_log_open(rig.set, &rig.super, 1, 0, &rig.log), 0);
+	rig_new_of(&rig, UINT64_C(256) << 20, 1, rings, 0);
 	must_append(&rig, 64);
 	ck_assert_int_eq(pf_log_commit(rig.log), 0);
 	must_append(&rig, 64);

@@ -26,7 +26,8 @@ struct run {
 	struct flying flying[FLYING_MAX];
 	unsigned nr_flying;
 	unsigned nr_log, nr_disks;
-	uint64_t epoch, seed;
+	uint64_t epoch;
+	struct rng rng;
 	/* acks: records below 'number' were promised; starts: superblocks, each saying that the log begins at 'lsn' with 'number' */
 	struct point acks[ACKS_MAX], starts[ACKS_MAX];
 	unsigned nr_acks, nr_starts;
@@ -42,7 +43,7 @@ static uint8_t data[BLOCK] __attribute__((aligned(BLOCK)));
 
 static uint64_t dice(struct run *run, uint64_t sides)
 {
-	return next_random(&run->seed) % sides;
+	return rng_below(&run->rng, sides);
 }
 
 /* -- the workload --------------------------------------------------------------------------------------------------- */
@@ -242,7 +243,7 @@ static void check_state(struct run *run, struct simworld *world, size_t cut, str
 		next->nr_log = run->nr_log;
 		next->nr_disks = run->nr_disks;
 		next->epoch = run->epoch + 1;
-		next->seed = run->seed;
+		next->rng = run->rng;
 		next->break_rules = run->break_rules;
 	} else {
 		rig_free(&rig);
@@ -298,7 +299,7 @@ static void check_all(struct run *run)
 		check_state(run, simworld_crash(run->rig.world, cut, NULL), cut, NULL);
 		check_state(run, simworld_crash(run->rig.world, cut, kept), cut, NULL);
 		for (unsigned i = 0; i < 3; i++)
-			check_state(run, crash(run, cut, next_random(&run->seed)), cut, NULL);
+			check_state(run, crash(run, cut, rng_next(&run->rng)), cut, NULL);
 	}
 }
 
@@ -314,7 +315,7 @@ static const char *explore(uint64_t seed, unsigned nr_log, unsigned nr_steps, ui
 	run.nr_log = nr_log;
 	run.nr_disks = nr_log + 2;
 	run.epoch = 1;
-	run.seed = seed;
+	run.rng.state = seed;
 	run.break_rules = break_rules;
 	workload(&run, nr_steps);
 	check_all(&run);

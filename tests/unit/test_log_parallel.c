@@ -27,11 +27,25 @@ static void append_one(uint32_t data_members)
 	ck_assert(pf_log_append(rig.log, &part, 1, data_members));
 }
 
-static void *commit_once(void *arg)
+static void *commit(void *arg)
 {
-	append_one(0);
 	*(int *)arg = pf_log_commit(rig.log);
 	return NULL;
+}
+
+static void *append_and_commit(void *arg)
+{
+	append_one(0);
+	return commit(arg);
+}
+
+/* Comes back when it is in one of @ops on the disk, where it stays. */
+static void start_and_hang(pthread_t *thread, void *(*run)(void *), void *arg, struct simdisk *disk, unsigned ops)
+{
+	simdisk_set_hang(disk, ops);
+	pthread_create(thread, NULL, run, arg);
+	while (simdisk_nr_hung(disk) == 0)
+		nap(100);
 }
 
 /* While the flush of the first is under way seven others come: one more flush serves them all. */
@@ -41,12 +55,9 @@ static void group(int expected, unsigned failing_ops, uint64_t skip, unsigned nr
 	int results[NR_THREADS];
 	rig_new(&rig, 3, rings, 0);
 	struct simdisk *disk = simworld_disk(rig.world, 1);
-	simdisk_set_hang(disk, SIM_FLUSH);
-	for (unsigned i = 0; i < NR_THREADS; i++) {
-		pthread_create(&threads[i], NULL, commit_once, &results[i]);
-		while (i == 0 && simdisk_nr_hung(disk) == 0)
-			nap(100);
-	}
+	start_and_hang(&threads[0], append_and_commit, &results[0], disk, SIM_FLUSH);
+	for (unsigned i = 1; i < NR_THREADS; i++)
+		pthread_create(&threads[i], NULL, append_and_commit, &results[i]);
 	while (rig_stats(&rig).nr_records < NR_THREADS)
 		nap(100);
 	nap(30000); /* for all to be waiting; a late one would have its own flush, which the count allows for */
@@ -85,27 +96,17 @@ START_TEST(followers_share_failures)
 END_TEST
 
 /* A gap while they wait: those of the round under way are served, the others are told at once or after it. */
-static void *commit_for_gap(void *arg)
-{
-	*(int *)arg = pf_log_commit(rig.log);
-	return NULL;
-}
-
 START_TEST(gap_while_waiting)
 {
 	pthread_t threads[3];
 	int results[3];
 	rig_new(&rig, 2, rings, 0);
 	struct simdisk *disk = simworld_disk(rig.world, 1);
-	simdisk_set_hang(disk, SIM_FLUSH);
-	append_one(0);
-	pthread_create(&threads[0], NULL, commit_for_gap, &results[0]);
-	while (simdisk_nr_hung(disk) == 0)
-		nap(100);
-	pthread_create(&threads[1], NULL, commit_for_gap, &results[1]); /* nothing new: the same round */
+	start_and_hang(&threads[0], append_and_commit, &results[0], disk, SIM_FLUSH);
+	pthread_create(&threads[1], NULL, commit, &results[1]); /* nothing new: the same round */
 	nap(10000);
 	append_one(0);
-	pthread_create(&threads[2], NULL, commit_for_gap, &results[2]);
+	pthread_create(&threads[2], NULL, commit, &results[2]);
 	nap(10000);
 	pf_log_lose(rig.log);
 	pthread_join(threads[2], NULL); /* does not wait for the flush */
@@ -126,13 +127,9 @@ START_TEST(release_while_waiting)
 	int results[2];
 	rig_new(&rig, 2, rings, 0);
 	struct simdisk *disk = simworld_disk(rig.world, 1);
-	simdisk_set_hang(disk, SIM_FLUSH);
+	start_and_hang(&threads[0], append_and_commit, &results[0], disk, SIM_FLUSH);
 	append_one(0);
-	pthread_create(&threads[0], NULL, commit_for_gap, &results[0]);
-	while (simdisk_nr_hung(disk) == 0)
-		nap(100);
-	append_one(0);
-	pthread_create(&threads[1], NULL, commit_for_gap, &results[1]);
+	pthread_create(&threads[1], NULL, commit, &results[1]);
 	nap(10000);
 	pf_log_release(rig.log, pf_log_freeze(rig.log));
 	pthread_join(threads[1], NULL);
@@ -152,8 +149,7 @@ END_TEST
 static void *append_long_and_commit(void *arg)
 {
 	rig_append(&rig, LONG_RECORD, 0, no_extra);
-	*(int *)arg = pf_log_commit(rig.log);
-	return NULL;
+	return commit(arg);
 }
 
 START_TEST(release_while_writing)
@@ -163,10 +159,7 @@ START_TEST(release_while_writing)
 	int result;
 	rig_new(&rig, 2, rings, 0);
 	struct simdisk *disk = simworld_disk(rig.world, 1);
-	simdisk_set_hang(disk, SIM_WRITE);
-	pthread_create(&thread, NULL, append_long_and_commit, &result);
-	while (simdisk_nr_hung(disk) == 0)
-		nap(100);
+	start_and_hang(&thread, append_long_and_commit, &result, disk, SIM_WRITE);
 	rig_checkpoint(&rig);
 	while (rig_append(&rig, 4032, 0, no_extra))
 		;
@@ -207,7 +200,6 @@ START_TEST(take_back_while_writing)
 	memset(takers, 0, sizeof(takers));
 	rig_new(&rig, 3, rings, 0);
 	struct simdisk *disk = simworld_disk(rig.world, 2);
-	simdisk_set_hang(disk, SIM_WRITE);
 	for (unsigned i = 0; i < 2; i++) {
 		uint8_t bytes[64];
 		record_fill(bytes, sizeof(bytes), 0, no_extra);
@@ -216,9 +208,7 @@ START_TEST(take_back_while_writing)
 		takers[i].writes = (struct pf_log_writes){ .reqs = &takers[i].req, .nr = 1 };
 		ck_assert(pf_log_append_with(rig.log, &part, 1, 1 << 2, &takers[i].writes));
 	}
-	pthread_create(&threads[0], NULL, commit_and_take_back, &takers[0]);
-	while (simdisk_nr_hung(disk) == 0)
-		nap(100);
+	start_and_hang(&threads[0], commit_and_take_back, &takers[0], disk, SIM_WRITE);
 	pthread_create(&threads[1], NULL, commit_and_take_back, &takers[1]);
 	nap(10000);
 	pf_log_lose(rig.log);
@@ -252,10 +242,10 @@ static uint64_t first_of[NR_THREADS]; /* at the last freeze that was released: t
 static void *work(void *arg)
 {
 	struct worker *w = arg;
-	uint64_t seed = w->index;
+	struct rng rng = { .state = w->index };
 	static const unsigned nr_records = 600;
 	for (uint64_t n = 0; n < nr_records; n++) {
-		uint32_t len = (uint32_t)(32 + 8 * (next_random(&seed) % (n % 50 == 0 ? 2000 : 50)));
+		uint32_t len = (uint32_t)(32 + 8 * (rng_next(&rng) % (n % 50 == 0 ? 2000 : 50)));
 		uint8_t *bytes = malloc(len);
 		record_fill(bytes, len, n * NR_THREADS + w->index, no_extra);
 		struct pf_log_part part = { bytes, len };
@@ -263,7 +253,7 @@ static void *work(void *arg)
 		pf_log_append(rig.log, &part, 1, 1 << 2);
 		pthread_rwlock_unlock(&tree);
 		free(bytes);
-		if (next_random(&seed) % 3)
+		if (rng_next(&rng) % 3)
 			continue;
 		int err = pf_log_commit(rig.log);
 		ck_assert(err == 0 || err == -EAGAIN);
@@ -272,7 +262,7 @@ static void *work(void *arg)
 		w->nr_again += err != 0;
 		if (err)
 			nap(200); /* a checkpoint is on its way */
-		if (next_random(&seed) % 16 == 0)
+		if (rng_next(&rng) % 16 == 0)
 			pf_log_write_behind(rig.log);
 	}
 	return NULL;
@@ -280,7 +270,7 @@ static void *work(void *arg)
 
 static void *checkpoints(void *arg)
 {
-	uint64_t seed = 99;
+	struct rng rng = { .state = 99 };
 	(void)arg;
 	while (!atomic_load(&stop)) {
 		pthread_rwlock_wrlock(&tree);
@@ -289,7 +279,7 @@ static void *checkpoints(void *arg)
 		nap(300);
 		pf_log_release(rig.log, lsn);
 		rig.super.log_start = lsn;
-		if (next_random(&seed) % 8 == 0)
+		if (rng_next(&rng) % 8 == 0)
 			pf_log_lose(rig.log);
 		pf_log_wants_checkpoint(rig.log);
 		nap(300);
@@ -339,11 +329,7 @@ START_TEST(everything_in_the_log)
 {
 	static const uint32_t large[] = { 8192, 8192, 0 };
 	struct worker workers[NR_THREADS];
-	struct simworld *world = simworld_new();
-	for (unsigned i = 0; i < 3; i++)
-		simdisk_new(world, "disk", UINT64_C(2) << 30);
-	rig_assemble(&rig, world, large, 1, 77);
-	ck_assert_int_eq(pf_log_open(rig.set, &rig.super, 1, 77, &rig.log), 0);
+	rig_new_of(&rig, UINT64_C(2) << 30, 3, large, 77);
 	memset(first_of, 0, sizeof(first_of));
 	run_workers(workers, false);
 	check_workers(workers);
@@ -351,7 +337,7 @@ START_TEST(everything_in_the_log)
 		ck_assert_uint_eq(workers[i].nr_again, 0);
 	struct pf_log_stats stats = rig_stats(&rig);
 	ck_assert_uint_le(stats.nr_commits, stats.nr_waiters);
-	ck_assert_uint_eq(simdisk_count(simworld_disk(world, 0), SIM_FLUSH), stats.nr_commits);
+	ck_assert_uint_eq(simdisk_count(simworld_disk(rig.world, 0), SIM_FLUSH), stats.nr_commits);
 	rig_free(&rig);
 }
 END_TEST

@@ -330,10 +330,10 @@ START_TEST(fuzz)
 {
 	static uint8_t ring[64 * BLOCK], bytes[64 * BLOCK];
 	struct rig rig;
-	uint64_t seed = 42;
+	struct rng rng = { .state = 42 };
 	rig_new(&rig, 1, one, START);
 	for (unsigned i = 0; i < 40; i++) {
-		must_append(&rig, (uint32_t)(32 + 8 * (next_random(&seed) % 500)));
+		must_append(&rig, (uint32_t)(32 + 8 * (rng_next(&rng) % 500)));
 		if (i % 3 == 0)
 			ck_assert_int_eq(pf_log_commit(rig.log), 0);
 	}
@@ -342,14 +342,14 @@ START_TEST(fuzz)
 	simdisk_peek(disk, at, ring, sizeof(ring));
 	for (unsigned round = 0; round < 3000; round++) {
 		memcpy(bytes, ring, sizeof(ring));
-		for (unsigned n = 1 + next_random(&seed) % 5; n > 0; n--) {
-			uint8_t *block = bytes + next_random(&seed) % 64 * BLOCK;
+		for (unsigned n = 1 + rng_next(&rng) % 5; n > 0; n--) {
+			uint8_t *block = bytes + rng_next(&rng) % 64 * BLOCK;
 			/* mostly heads of blocks and records, mostly small changes */
-			unsigned off = next_random(&seed) % (next_random(&seed) % 2 ? 80 : BLOCK - 8);
-			uint64_t value = next_random(&seed) >> next_random(&seed) % 64;
-			memcpy(block + off, &value, 1 + next_random(&seed) % 8);
-			if (next_random(&seed) % 8 == 0)
-				memcpy(block, bytes + next_random(&seed) % 64 * BLOCK, BLOCK);
+			unsigned off = rng_next(&rng) % (rng_next(&rng) % 2 ? 80 : BLOCK - 8);
+			uint64_t value = rng_next(&rng) >> rng_next(&rng) % 64;
+			memcpy(block + off, &value, 1 + rng_next(&rng) % 8);
+			if (rng_next(&rng) % 8 == 0)
+				memcpy(block, bytes + rng_next(&rng) % 64 * BLOCK, BLOCK);
 			if (round & 1)
 				seal(block);
 		}

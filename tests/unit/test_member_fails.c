@@ -18,11 +18,7 @@ static void begin_three(uint32_t meta_mask)
 					 .cache_bytes = 64 * MIB,
 					 .meta_mask = meta_mask,
 					 .seed = 1 };
-	char why[1200] = "";
-	sp = simpool_bare(&config);
-	ck_assert_msg(simpool_mkfs(sp, why, sizeof(why)) == 0, "%s", why);
-	simworld_record(sp->world);
-	ck_assert_msg(simpool_open(sp, false, why, sizeof(why)) == 0, "%s", why);
+	begin_config(&config);
 }
 
 static uint64_t data_id(uint64_t ino)

@@ -8,9 +8,8 @@
 static void setup_cold(void)
 {
 	struct simpool_config config = { .nr_members = 2, .size_bytes = 48 * MIB, .seed = 1, .cache_bytes = 64 * KIB };
-	char why[1200] = "", name[32];
-	sp = simpool_new(&config, why, sizeof(why));
-	ck_assert_msg(sp != NULL, "no pool: %s", why);
+	char name[32];
+	setup_config(&config);
 	uint64_t d = make_dir(PF_ROOT_INO, "others");
 	for (unsigned k = 0; k < NR_OTHERS; k++) {
 		sprintf(name, "%u", k);

@@ -16,9 +16,7 @@ static void setup_three(void)
 	struct simpool_config config = {
 		.version = 5, .nr_members = 3, .size_bytes = 48 * MIB, .seed = 1, .cache_bytes = 256 * MIB
 	};
-	char why[1200] = "";
-	sp = simpool_new(&config, why, sizeof(why));
-	ck_assert_msg(sp != NULL, "no pool: %s", why);
+	setup_config(&config);
 }
 /* Two copies of each node; in the uneven one the smaller member says how many there can be. */
 static void setup_small_v6(void)
@@ -30,18 +28,14 @@ static void setup_uneven_v6(void)
 	struct simpool_config config = {
 		.version = 6, .nr_members = 2, .size_bytes = 64 * MIB, .last_bytes = 16 * MIB, .seed = 1
 	};
-	char why[1200] = "";
-	sp = simpool_new(&config, why, sizeof(why));
-	ck_assert_msg(sp != NULL, "no pool: %s", why);
+	setup_config(&config);
 }
 static void setup_three_meta_v6(void)
 {
 	struct simpool_config config = {
 		.version = 6, .nr_members = 3, .size_bytes = 24 * MIB, .last_bytes = 16 * MIB, .meta_mask = 7, .seed = 1
 	};
-	char why[1200] = "";
-	sp = simpool_new(&config, why, sizeof(why));
-	ck_assert_msg(sp != NULL, "no pool: %s", why);
+	setup_config(&config);
 }
 /* With much in memory beside a member that has little room for nodes. */
 static void setup_staged_v6(void)
@@ -49,9 +43,7 @@ static void setup_staged_v6(void)
 	struct simpool_config config = {
 		.version = 6, .nr_members = 2, .size_bytes = 96 * MIB, .last_bytes = 16 * MIB, .cache_bytes = 256 * MIB, .seed = 1
 	};
-	char why[1200] = "";
-	sp = simpool_new(&config, why, sizeof(why));
-	ck_assert_msg(sp != NULL, "no pool: %s", why);
+	setup_config(&config);
 }
 static void setup_small_v3(void)
 {
@@ -461,39 +453,32 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("posix space");
-	TCase *t = tcase_create("full pools");
-	tcase_add_checked_fixture(t, setup_small, teardown);
-	tcase_set_timeout(t, 60);
-	tcase_add_test(t, df_is_what_can_be_written);
-	tcase_add_test(t, a_full_pool_can_be_emptied);
-	tcase_add_test(t, overwriting_works_on_a_full_pool);
-	tcase_add_test(t, preallocated_space_can_be_written);
-	tcase_add_test(t, a_failed_operation_changes_nothing);
-	suite_add_tcase(s, t);
-	t = tcase_create("three members");
-	tcase_add_checked_fixture(t, setup_three, teardown);
-	tcase_set_timeout(t, 60);
-	tcase_add_test(t, small_files_fill_a_pool);
-	suite_add_tcase(s, t);
 	static const struct {
 		const char *name;
 		void (*setup)(void);
-	} copies[] = { { "two copies of nodes", setup_small_v6 },
+	} shapes[] = { { "full pools", setup_small },
+		       { "two copies of nodes", setup_small_v6 },
 		       { "two copies of nodes, uneven members", setup_uneven_v6 },
 		       { "two copies of nodes, three metadata members", setup_three_meta_v6 } };
-	for (unsigned k = 0; k < sizeof(copies) / sizeof(copies[0]); k++) {
-		t = tcase_create(copies[k].name);
-		tcase_add_checked_fixture(t, copies[k].setup, teardown);
+	TCase *t;
+	for (unsigned k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++) {
+		t = tcase_create(shapes[k].name);
+		tcase_add_checked_fixture(t, shapes[k].setup, teardown);
 		tcase_set_timeout(t, 60);
 		tcase_add_test(t, df_is_what_can_be_written);
 		tcase_add_test(t, a_full_pool_can_be_emptied);
 		tcase_add_test(t, overwriting_works_on_a_full_pool);
 		tcase_add_test(t, preallocated_space_can_be_written);
 		tcase_add_test(t, a_failed_operation_changes_nothing);
-		if (copies[k].setup == setup_uneven_v6)
+		if (shapes[k].setup == setup_uneven_v6)
 			tcase_add_test(t, names_fill_a_pool);
 		suite_add_tcase(s, t);
 	}
+	t = tcase_create("three members");
+	tcase_add_checked_fixture(t, setup_three, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, small_files_fill_a_pool);
+	suite_add_tcase(s, t);
 	t = tcase_create("two copies of nodes, much in memory");
 	tcase_add_checked_fixture(t, setup_staged_v6, teardown);
 	tcase_set_timeout(t, 60);

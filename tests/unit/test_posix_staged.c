@@ -20,13 +20,6 @@ int __wrap_pf_inode_get(struct pf_pool *pool, uint64_t ino, struct pf_inode **ou
 	return __real_pf_inode_get(pool, ino, out);
 }
 
-static uint64_t avail_blocks(void)
-{
-	struct pf_statfs s;
-	pf_pool_statfs(POOL, &s);
-	return s.avail_blocks;
-}
-
 /* Fills the pool but for @blocks. */
 static uint64_t fill_but(uint64_t blocks)
 {
@@ -99,9 +92,7 @@ static void setup_three(void)
 	struct simpool_config config = {
 		.version = 5, .nr_members = 3, .size_bytes = 48 * MIB, .seed = 1, .cache_bytes = 256 * MIB
 	};
-	char why[1200] = "";
-	sp = simpool_new(&config, why, sizeof(why));
-	ck_assert_msg(sp != NULL, "no pool: %s", why);
+	setup_config(&config);
 }
 
 /* One more has come, and found nothing staged yet; all others come before it goes on. */

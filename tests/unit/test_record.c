@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The codec of log records: what is packed comes back, at every limit; and their text. */
 #include "record_util.h"
+#include "unit/run_suite.h"
 
 /* -- round trips ------------------------------------------------------------------------------------------------------- */
 START_TEST(round_trip_create)
@@ -360,9 +361,5 @@ int main(void)
 	tcase_add_test(tc, texts);
 	tcase_add_test(tc, texts_have_room);
 	suite_add_tcase(s, tc);
-	SRunner *sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	int failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

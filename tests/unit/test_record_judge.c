@@ -3,6 +3,7 @@
  * believe lengths that do not add up. */
 #include "model/rng.h"
 #include "record_util.h"
+#include "unit/run_suite.h"
 
 /* -- refusals ----------------------------------------------------------------------------------------------------------- */
 /* The record of sample S in @bytes, as its structure: one wrong value each. */
@@ -479,9 +480,5 @@ int main(void)
 	tcase_add_test(tc, random_bytes);
 	tcase_add_test(tc, random_flips);
 	suite_add_tcase(s, tc);
-	SRunner *sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	int failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }
