@@ -169,6 +169,8 @@ tests_libtest_a_SOURCES = \
 	tests/unit/check_util.h \
 	tests/unit/intent_util.h \
 	tests/unit/log_util.h \
+	tests/unit/nomem.c \
+	tests/unit/nomem.h \
 	tests/unit/posix_util.h \
 	tests/unit/record_util.h \
 	tests/unit/run_suite.h \

@@ -2,48 +2,7 @@
  * The log without memory: what cannot be taken is a gap, never half a record; opening and scanning say so. The linker leads the
  * allocations here (tests/local.mk). */
 #include "log_util.h"
-
-static bool armed;
-static unsigned nr_left; /* allocations that succeed while armed */
-
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__real_calloc(size_t nr, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_calloc(size_t nr, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static bool refused(void)
-{
-	if (!armed)
-		return false;
-	if (nr_left) {
-		nr_left--;
-		return false;
-	}
-	return true;
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-	return refused() ? NULL : __real_aligned_alloc(alignment, size);
-}
-
-void *__wrap_calloc(size_t nr, size_t size)
-{
-	return refused() ? NULL : __real_calloc(nr, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-	return refused() ? NULL : __real_realloc(old, size);
-}
-
-static void begin_failing(unsigned after)
-{
-	nr_left = after;
-	armed = true;
-}
+#include "unit/nomem.h"
 
 static const uint32_t rings[] = { 256, 256 };
 
@@ -57,9 +16,9 @@ START_TEST(append_is_whole_or_lost)
 		/* two chunks of 16 blocks are there from the beginning; the second record needs two more */
 		must_append(&rig, 100 * 1024);
 		uint64_t open = rig_stats(&rig).open;
-		begin_failing(after);
+		nomem_begin(after, false);
 		ck_assert(!rig_append(&rig, 100 * 1024, 0, no_extra));
-		armed = false;
+		nomem_end();
 		ck_assert_uint_eq(rig_stats(&rig).open, open); /* nothing of it */
 		ck_assert_int_eq(pf_log_commit(rig.log), -EAGAIN);
 		must_scan(&rig, 0, 0, 1, 0);
@@ -79,9 +38,9 @@ START_TEST(steady_state)
 	struct rig rig;
 	rig_new(&rig, 2, rings, 0);
 	for (unsigned i = 0; i < 2000; i++) {
-		begin_failing(0);
+		nomem_begin(0, false);
 		must_append(&rig, 6000);
-		armed = false;
+		nomem_end();
 		ck_assert_int_eq(pf_log_commit(rig.log), 0);
 		if (pf_log_wants_checkpoint(rig.log))
 			rig_checkpoint(&rig);
@@ -97,9 +56,9 @@ START_TEST(open_fails)
 	int err = -ENOMEM;
 	for (unsigned after = 0; err; after++) {
 		struct pf_log *log = (void *)1;
-		begin_failing(after);
+		nomem_begin(after, false);
 		err = pf_log_open(rig.set, &rig.super, 1, 0, &log);
-		armed = false;
+		nomem_end();
 		ck_assert(err == 0 || (err == -ENOMEM && !log));
 		ck_assert(err == 0 || after < 10);
 		if (!err)
@@ -123,9 +82,9 @@ START_TEST(scan_fails)
 	int err = -ENOMEM;
 	unsigned after;
 	for (after = 0; err; after++) {
-		begin_failing(after);
+		nomem_begin(after, false);
 		err = rig_scan(&rig, 0, &scan, &diag);
-		armed = false;
+		nomem_end();
 		ck_assert(err == 0 || err == -ENOMEM);
 		ck_assert(err == 0 || (diag.text[0] && !scan.bytes && !scan.records));
 	}

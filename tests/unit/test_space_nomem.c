@@ -4,43 +4,9 @@
  * leads malloc and calloc here (tests/local.mk).
  */
 #include "space_util.h"
+#include "unit/nomem.h"
 
 #define MIB (UINT64_C(1) << 20)
-
-static bool armed;
-static unsigned nr_left; /* allocations that succeed while armed */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t nr, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t nr, size_t size);
-
-static bool refused(void)
-{
-	if (!armed)
-		return false;
-	if (nr_left) {
-		nr_left--;
-		return false;
-	}
-	return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return refused() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t nr, size_t size)
-{
-	return refused() ? NULL : __real_calloc(nr, size);
-}
-
-static void begin_failing(unsigned after)
-{
-	nr_left = after;
-	armed = true;
-}
 
 static const uint64_t sizes[] = { 200 * MIB, 100 * MIB, 50 * MIB, 20 * MIB };
 enum { NR = sizeof(sizes) / sizeof(sizes[0]) };
@@ -71,7 +37,7 @@ START_TEST(first_runs)
 		data[i] = take(&rig, i, PF_USE_DATA, 10);
 		nodes[i] = take(&rig, i, PF_USE_NODE, PF_NODE_BLOCKS);
 	}
-	begin_failing(0);
+	nomem_begin(0, false);
 	for (unsigned i = 0; i < NR; i++) {
 		pf_space_commit(rig.space, data[i], PF_USE_DATA);
 		pf_space_free(rig.space, old[i], PF_USE_DATA);
@@ -79,7 +45,7 @@ START_TEST(first_runs)
 	pf_space_freeze(rig.space);
 	for (unsigned i = 0; i < NR; i++)
 		pf_space_commit_frozen(rig.space, nodes[i]);
-	armed = false;
+	nomem_end();
 	struct pf_super super = rig.super;
 	ck_assert_int_eq(pf_space_write(rig.space, rig.generation + 1, &super, &changed), 0);
 	rig_durable(&rig, &super);
@@ -103,9 +69,9 @@ START_TEST(open_fails)
 		struct pf_diag diag = { 0 };
 		rig_detach(&rig);
 		rig_attach(&rig);
-		begin_failing(after);
+		nomem_begin(after, false);
 		err = pf_space_open(&rig.set, false, &rig.space, &diag);
-		armed = false;
+		nomem_end();
 		ck_assert_msg(err == 0 || err == -ENOMEM, "after %u allocations: %s", after, pf_strerror(err));
 		after++;
 	} while (err);
