@@ -68,6 +68,9 @@ static void do_not_want(struct fuse_conn_info *conn, uint64_t flag)
 #endif
 }
 
+/* The protocol of Linux 6.1: since then the kernel notes the time of every change of data itself (ops.h I4). */
+#define FALLOCATE_SETS_TIMES 37
+
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct fs *fs = userdata;
@@ -75,6 +78,11 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	fs->no_opendir = conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT;
 	if (conn->max_write > TRANSPORT_MAX_PAYLOAD)
 		conn->max_write = TRANSPORT_MAX_PAYLOAD;
+	if (conn->capable & FUSE_CAP_WRITEBACK_CACHE) {
+		fs->write_flags = PF_WRITE_KEEP_TIMES;
+		if (conn->proto_minor >= FALLOCATE_SETS_TIMES)
+			fs->change_flags = PF_WRITE_KEEP_TIMES;
+	}
 	conn->max_background = fs->max_background;
 	conn->congestion_threshold = fs->max_background * 3 / 4;
 

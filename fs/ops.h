@@ -8,6 +8,10 @@
  *   I2  The kernel caches names and attributes without bound: the daemon is the only one who changes the pool, and it
  *       changes nothing but what the kernel asks for.
  *   I3  No handler allocates for data: it has the worker's scratch (transport.h).
+ *   I4  Of regular files the kernel alone sets mtime and ctime when data changes: it has set them in its cache before it asks
+ *       us, sends them with a SETATTR of its own time, perhaps before the change itself arrives, and never asks for ours.
+ *       (Linux, fs/fuse: kiocb_modified() in fuse_cache_write_iter(), file_modified() in fuse_file_fallocate() since 6.1,
+ *       fuse_get_cache_mask(), fuse_flush_times().)
  *
  * Uses: transport, notices, object/posix (poolfs.h).
  */
@@ -32,6 +36,7 @@ struct fs {
 	struct notices *notices;
 	unsigned max_background;
 	bool no_open, no_opendir; /* the kernel does without these requests once we refuse the first one */
+	unsigned write_flags, change_flags; /* PF_WRITE_KEEP_TIMES or 0, of WRITE and of other changes of data (I4) */
 	uint64_t start_time;      /* of this process, for POOLFS_IOC_INFO */
 	pthread_mutex_t status_lock;
 	char *status; /* the picture that POOLFS_IOC_STATUS hands out in pieces */

@@ -62,14 +62,16 @@ static int clear_set_id(fuse_req_t req, uint64_t ino)
 
 /* -- writing ------------------------------------------------------------------------------------------------------------- */
 
-/* Everything, or as much as went well, or the error of the first byte. */
-static int64_t write_all(struct pf_pool *pool, uint64_t ino, uint64_t off, const char *buf, size_t size, unsigned flags)
+/* Everything, or as much as went well, or the error of the first byte. @from_cache: everything or the error; the kernel looks
+ * at errors only, and a short count would lose the rest. */
+static int64_t write_all(struct pf_pool *pool, uint64_t ino, uint64_t off, const char *buf, size_t size, unsigned flags,
+			 bool from_cache)
 {
 	size_t done = 0;
 	while (done < size) {
 		int64_t n = pf_write(pool, ino, off + done, buf + done, size - done, flags);
-		if (n < 0 && (done == 0 || flags & PF_WRITE_KEEP_TIMES))
-			return n; /* writing back the cache, the kernel looks at errors only: a short count would lose the rest */
+		if (n < 0 && (done == 0 || from_cache))
+			return n;
 		if (n <= 0)
 			break;
 		done += (size_t)n;
@@ -83,19 +85,18 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_
 	const struct fuse_write_in *arg = (const void *)(in + 1);
 	struct fs *fs = fuse_req_userdata(req);
 	struct pf_pool *pool = fs->pool;
-	unsigned flags = 0;
+	unsigned flags = fs->write_flags;
+	bool from_cache = arg->write_flags & FUSE_WRITE_CACHE;
 	(void)fi;
-	if (arg->write_flags & FUSE_WRITE_CACHE)
-		flags |= PF_WRITE_KEEP_TIMES;
 	bool kill = arg->write_flags & FUSE_WRITE_KILL_SUIDGID && has_set_id(pool, ino);
 	if (kill)
 		flags |= PF_WRITE_KILL_SUIDGID;
-	int64_t n = write_all(pool, ino, (uint64_t)off, buf, size, flags);
+	int64_t n = write_all(pool, ino, (uint64_t)off, buf, size, flags, from_cache);
 	if (n >= 0 && kill)
 		forget_mode(req, ino);
-	if (flags & PF_WRITE_KEEP_TIMES && n < 0)
+	if (from_cache && n < 0)
 		notices_failure(fs, ino, -pf_errno((int)n));
-	else if (flags & PF_WRITE_KEEP_TIMES)
+	else if (from_cache)
 		notices_blocks(fs, ino);
 	if (n < 0)
 		reply_code(req, (int)n);
@@ -115,10 +116,11 @@ void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_inf
 
 void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)
 {
+	const struct fs *fs = fuse_req_userdata(req);
 	(void)fi;
 	int err = off < 0 || len <= 0 ? -EINVAL : clear_set_id(req, ino);
 	if (!err)
-		err = pf_fallocate(pool_of(req), ino, mode, (uint64_t)off, (uint64_t)len);
+		err = pf_fallocate(fs->pool, ino, mode, (uint64_t)off, (uint64_t)len, fs->change_flags);
 	reply_code(req, err);
 }
 
@@ -128,6 +130,7 @@ void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len
 void op_copy_file_range(fuse_req_t req, fuse_ino_t from, off_t from_off, struct fuse_file_info *from_fi, fuse_ino_t to,
 			off_t to_off, struct fuse_file_info *to_fi, size_t len, int flags)
 {
+	const struct fs *fs = fuse_req_userdata(req);
 	(void)from_fi;
 	(void)to_fi;
 	if (flags || from_off < 0 || to_off < 0) {
@@ -139,8 +142,8 @@ void op_copy_file_range(fuse_req_t req, fuse_ino_t from, off_t from_off, struct 
 		reply_code(req, err);
 		return;
 	}
-	int64_t n = pf_copy_range(pool_of(req), from, (uint64_t)from_off, to, (uint64_t)to_off,
-				  len < COPY_BITE ? len : COPY_BITE);
+	int64_t n = pf_copy_range(fs->pool, from, (uint64_t)from_off, to, (uint64_t)to_off,
+				  len < COPY_BITE ? len : COPY_BITE, fs->change_flags);
 	if (n < 0)
 		reply_code(req, (int)n);
 	else

@@ -110,6 +110,7 @@ mount_tests = \
 	tests/mount/rename.sh \
 	tests/mount/space.sh \
 	tests/mount/sync.sh \
+	tests/mount/times.sh \
 	tests/mount/user.sh \
 	tests/mount/vanish.sh \
 	tests/mount/versions.sh \

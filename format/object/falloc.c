@@ -122,11 +122,13 @@ static int set_item(struct pf_pool *pool, struct pf_inode *inode, struct pf_inod
 	return pf_data_apply(pool, inode, &change);
 }
 
-static int fallocate_locked(struct pf_pool *pool, struct pf_inode *inode, int mode, uint64_t off, uint64_t len)
+static int fallocate_locked(struct pf_pool *pool, struct pf_inode *inode, int mode, uint64_t off, uint64_t len,
+			    unsigned flags)
 {
 	struct pf_inode_item item = inode->item;
 	uint64_t needed = 0;
-	item.mtime = item.ctime = pf_inode_now(pool);
+	if (!(flags & PF_WRITE_KEEP_TIMES))
+		item.mtime = item.ctime = pf_inode_now(pool);
 	if (!(mode & FALLOC_FL_KEEP_SIZE) && off + len > item.size)
 		item.size = off + len;
 	int err = pf_stage_drain(pool, inode);
@@ -151,7 +153,7 @@ static int fallocate_locked(struct pf_pool *pool, struct pf_inode *inode, int mo
 	return err ? err : set_item(pool, inode, &item);
 }
 
-int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_bytes, uint64_t len_bytes)
+int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_bytes, uint64_t len_bytes, unsigned flags)
 {
 	const int keep = FALLOC_FL_KEEP_SIZE;
 	int kind = mode & ~keep;
@@ -178,7 +180,7 @@ int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_byte
 		if (!err)
 			err = pf_xattr_drop_capability(pool, inode);
 		if (!err)
-			err = fallocate_locked(pool, inode, mode, off_bytes, len_bytes);
+			err = fallocate_locked(pool, inode, mode, off_bytes, len_bytes, flags);
 		pthread_rwlock_unlock(&inode->lock);
 	} while (pf_stage_gives_way(pool, err, &tried));
 	pf_inode_put(pool, inode);

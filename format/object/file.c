@@ -285,7 +285,7 @@ int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const v
 }
 
 int64_t pf_copy_range(struct pf_pool *pool, uint64_t from, uint64_t from_off, uint64_t to, uint64_t to_off,
-		      size_t len_bytes)
+		      size_t len_bytes, unsigned flags)
 {
 	if (from == to && from_off < to_off + len_bytes && to_off < from_off + len_bytes)
 		return -EINVAL;
@@ -311,7 +311,8 @@ int64_t pf_copy_range(struct pf_pool *pool, uint64_t from, uint64_t from_off, ui
 		size_t len = len_bytes - done < piece ? len_bytes - done : piece;
 		n = pf_read(pool, from, from_off + done, buf, len);
 		if (n > 0)
-			n = pf_write(pool, to, to_off + done, buf + (from_off + done) % PF_BLOCK_SIZE, (size_t)n, 0);
+			n = pf_write(pool, to, to_off + done, buf + (from_off + done) % PF_BLOCK_SIZE, (size_t)n,
+				     flags);
 		if (n > 0)
 			done += (size_t)n;
 	}

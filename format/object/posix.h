@@ -105,7 +105,7 @@ int64_t pf_read(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, void *bu
 size_t pf_read_buf_bytes(uint64_t off_bytes, size_t len_bytes);
 
 enum pf_write_flags {
-	PF_WRITE_KEEP_TIMES = 1,    /* from the kernel's cache: it sets mtime itself (pitfalls 8.5) */
+	PF_WRITE_KEEP_TIMES = 1,    /* the kernel sets mtime and ctime itself (pitfalls 8.5) */
 	PF_WRITE_KILL_SUIDGID = 2,  /* clear set-id bits and security.capability first (pitfalls 8.4) */
 };
 /* Up to 4 MiB are written whole or not at all, as one point of the file's history; more may be a short count after an error.
@@ -113,12 +113,14 @@ enum pf_write_flags {
 int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const void *buf, size_t len_bytes,
 		 unsigned flags);
 
-/* @mode: 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | KEEP_SIZE, FALLOC_FL_ZERO_RANGE [| KEEP_SIZE]; else -EOPNOTSUPP. */
-int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_bytes, uint64_t len_bytes);
+/* @mode: 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | KEEP_SIZE, FALLOC_FL_ZERO_RANGE [| KEEP_SIZE]; else -EOPNOTSUPP.
+ * @flags: PF_WRITE_KEEP_TIMES. */
+int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_bytes, uint64_t len_bytes, unsigned flags);
 /* SEEK_DATA, SEEK_HOLE; -ENXIO. */
 int64_t pf_lseek(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, int whence);
+/* @flags: of the write. */
 int64_t pf_copy_range(struct pf_pool *pool, uint64_t from, uint64_t from_off, uint64_t to, uint64_t to_off,
-		      size_t len_bytes);
+		      size_t len_bytes, unsigned flags);
 
 /* Durable when it returns: data and attributes of @ino, and in these versions all of the namespace. Reports an earlier
  * failed write of the file until that data is rewritten or truncated. */

@@ -92,7 +92,7 @@ static void make(unsigned version, char **paths, int nr)
 	}
 	uint64_t sparse = create(dir, "sparse", S_IFREG | 0600);
 	CHECK(pf_write(pool, sparse, UINT64_C(1) << 50, "far", 3, 0) == 3);
-	CHECK(pf_fallocate(pool, sparse, FALLOC_FL_KEEP_SIZE, 0, 40960) == 0);
+	CHECK(pf_fallocate(pool, sparse, FALLOC_FL_KEEP_SIZE, 0, 40960, 0) == 0);
 	uint64_t x = create(PF_ROOT_INO, long_name, S_IFREG | 04755);
 	CHECK(pf_setxattr(pool, x, "user.small", "value", 5, 0) == 0);
 	CHECK(pf_setxattr(pool, x, "user.large", xattr_value, sizeof(xattr_value), 0) == 0);

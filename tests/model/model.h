@@ -142,10 +142,10 @@ void model_read_at(const struct model_inode *i, uint64_t off, void *buf, size_t 
 int64_t model_read(const struct model *m, uint64_t ino, uint64_t off, void *buf, size_t len);
 int64_t model_write(struct model *m, uint64_t ino, uint64_t off, const void *buf, size_t len, unsigned flags);
 void model_truncate(struct model_inode *i, uint64_t size);
-int model_fallocate(struct model *m, uint64_t ino, int mode, uint64_t off, uint64_t len);
+int model_fallocate(struct model *m, uint64_t ino, int mode, uint64_t off, uint64_t len, unsigned flags);
 /* @copied: what the pool reported; applied when it is a legal count, else the error or count that was expected. */
 int64_t model_copy_range(struct model *m, uint64_t from, uint64_t from_off, uint64_t to, uint64_t to_off, size_t len,
-			 int64_t copied);
+			 unsigned flags, int64_t copied);
 /* NULL when @got is a legal answer of pf_lseek(), else what is wrong with it. */
 const char *model_lseek_wrong(const struct model *m, uint64_t ino, uint64_t off, int whence, int64_t got);
 void model_blocks(const struct model_inode *i, uint64_t *least, uint64_t *most);

@@ -172,7 +172,7 @@ static void zero_range(struct model_inode *i, uint64_t off, uint64_t end, bool p
 	}
 }
 
-int model_fallocate(struct model *m, uint64_t ino, int mode, uint64_t off, uint64_t len)
+int model_fallocate(struct model *m, uint64_t ino, int mode, uint64_t off, uint64_t len, unsigned flags)
 {
 	bool keep = mode & FALLOC_FL_KEEP_SIZE;
 	int what = mode & ~FALLOC_FL_KEEP_SIZE;
@@ -198,7 +198,8 @@ int model_fallocate(struct model *m, uint64_t ino, int mode, uint64_t off, uint6
 	}
 	if (!keep && off + len > i->size_bytes)
 		i->size_bytes = off + len;
-	i->mtime = i->ctime = m->now;
+	if (!(flags & PF_WRITE_KEEP_TIMES))
+		i->mtime = i->ctime = m->now;
 	return 0;
 }
 
@@ -208,7 +209,7 @@ static bool is_zero(const uint8_t *p, size_t len)
 }
 
 int64_t model_copy_range(struct model *m, uint64_t from, uint64_t from_off, uint64_t to, uint64_t to_off, size_t len,
-			 int64_t copied)
+			 unsigned flags, int64_t copied)
 {
 	const struct model_inode *src = model_get(m, from);
 	if (!model_is_file(src) || !model_is_file(model_get(m, to)))
@@ -241,7 +242,8 @@ int64_t model_copy_range(struct model *m, uint64_t from, uint64_t from_off, uint
 	}
 	if (to_off + (uint64_t)copied > i->size_bytes)
 		i->size_bytes = to_off + (uint64_t)copied;
-	i->mtime = i->ctime = m->now;
+	if (!(flags & PF_WRITE_KEEP_TIMES))
+		i->mtime = i->ctime = m->now;
 	free(buf);
 	return copied;
 }

@@ -197,11 +197,12 @@ int op_fallocate(struct ops *o)
 		len = max - off;
 	describe(o, "(%ju, mode %d, %ju bytes at %ju of %ju)", (uintmax_t)ino, mode, (uintmax_t)len, (uintmax_t)off,
 		 (uintmax_t)size);
-	int got = pf_fallocate(o->pool, ino, mode, off, len);
+	unsigned flags = off % 3 ? 0 : PF_WRITE_KEEP_TIMES;
+	int got = pf_fallocate(o->pool, ino, mode, off, len, flags);
 	bool whole = off % MODEL_BLOCK == 0 && len % MODEL_BLOCK == 0;
 	if (excused(o, got, !(mode & FALLOC_FL_PUNCH_HOLE) || !whole))
 		return check_failed(o, ino);
-	if (expect(o, model_fallocate(o->model, ino, mode, off, len), got))
+	if (expect(o, model_fallocate(o->model, ino, mode, off, len, flags), got))
 		return -1;
 	return check_inode(o, ino);
 }
@@ -242,10 +243,11 @@ int op_copy(struct ops *o)
 		len = (size_t)(max - to_off);
 	describe(o, "(%ju at %ju of %ju, to %ju at %ju, %zu bytes)", (uintmax_t)from, (uintmax_t)from_off,
 		 (uintmax_t)size, (uintmax_t)to, (uintmax_t)to_off, len);
-	int64_t got = pf_copy_range(o->pool, from, from_off, to, to_off, len);
+	unsigned flags = to_off % 3 ? 0 : PF_WRITE_KEEP_TIMES;
+	int64_t got = pf_copy_range(o->pool, from, from_off, to, to_off, len, flags);
 	if (excused(o, got, true))
 		return check_failed(o, to);
-	int64_t expected = model_copy_range(o->model, from, from_off, to, to_off, len, got);
+	int64_t expected = model_copy_range(o->model, from, from_off, to, to_off, len, flags, got);
 	if (expect(o, expected, got))
 		return -1;
 	return check_inode(o, to);

@@ -139,7 +139,7 @@ static void put(struct writer *w, struct file *f, uint64_t from, uint64_t units,
 static void preallocate(struct writer *w, struct file *f, uint64_t from, uint64_t units)
 {
 	int mode = rng_one_in(&w->rng, 2) ? FALLOC_FL_KEEP_SIZE : 0;
-	int err = pf_fallocate(sim->pool, f->ino, mode, from * UNIT, units * UNIT);
+	int err = pf_fallocate(sim->pool, f->ino, mode, from * UNIT, units * UNIT, 0);
 	if (err == -ENOSPC)
 		w->nr_refused++;
 	else if (err)

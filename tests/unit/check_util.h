@@ -148,7 +148,7 @@ static inline void populate(void)
 		put_pattern(in.big, i * MIB, MIB);
 	in.sparse = make_file(PF_ROOT_INO, "sparse");
 	put_pattern(in.sparse, 64 * KIB, 4096);
-	ck_ok(pf_fallocate(POOL, in.sparse, FALLOC_FL_KEEP_SIZE, 128 * KIB, 64 * KIB));
+	ck_ok(pf_fallocate(POOL, in.sparse, FALLOC_FL_KEEP_SIZE, 128 * KIB, 64 * KIB, 0));
 	in.dir = make_dir(PF_ROOT_INO, "dir");
 	in.sub = make_dir(in.dir, "sub");
 	in.deep = make_file(in.sub, "deep");

@@ -88,7 +88,7 @@ static uint64_t make_pieces(const char *name)
 
 static int punch(uint64_t f, uint64_t off, uint64_t len)
 {
-	return pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, len);
+	return pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, len, 0);
 }
 
 static uint64_t reads_of_all(void)

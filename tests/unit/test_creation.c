@@ -42,7 +42,7 @@ static void nothing_there(uint64_t ino)
 	ck_err(pf_setattr(POOL, ino, PF_ATTR_SIZE, &a, NULL), -ESTALE);
 	ck_err(pf_write(POOL, ino, 0, "mine", 4, 0), -ESTALE);
 	ck_err(pf_read(POOL, ino, 0, buf, 4), -ESTALE);
-	ck_err(pf_fallocate(POOL, ino, 0, 0, 8192), -ESTALE);
+	ck_err(pf_fallocate(POOL, ino, 0, 0, 8192, 0), -ESTALE);
 	ck_err(pf_fsync(POOL, ino), -ESTALE);
 	ck_err(pf_setxattr(POOL, ino, "user.a", "v", 1, 0), -ESTALE);
 	ck_err(pf_listxattr(POOL, ino, buf, sizeof(buf)), -ESTALE);

@@ -317,37 +317,37 @@ static void to_more(uint64_t f, uint8_t *p)
 static void punch(uint64_t f, uint8_t *p)
 {
 	(void)p;
-	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 10000, 200000));
+	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 10000, 200000, 0));
 }
 static void zero(uint64_t f, uint8_t *p)
 {
 	(void)p;
-	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_ZERO_RANGE, 10000, 700000));
+	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_ZERO_RANGE, 10000, 700000, 0));
 }
 static void zero_keep_size(uint64_t f, uint8_t *p)
 {
 	(void)p;
-	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 10000, 900000));
+	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 10000, 900000, 0));
 }
 static void allocate(uint64_t f, uint8_t *p)
 {
 	(void)p;
-	ck_ok(pf_fallocate(POOL, f, 0, 500000, 400000));
+	ck_ok(pf_fallocate(POOL, f, 0, 500000, 400000, 0));
 }
 static void allocate_keep_size(uint64_t f, uint8_t *p)
 {
 	(void)p;
-	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_KEEP_SIZE, 1000000, 400000));
+	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_KEEP_SIZE, 1000000, 400000, 0));
 }
 static void write_into_allocated(uint64_t f, uint8_t *p)
 {
-	ck_ok(pf_fallocate(POOL, f, 0, 1000000, 400000));
+	ck_ok(pf_fallocate(POOL, f, 0, 1000000, 400000, 0));
 	put(f, 1000000 + 8192, p, 20000);
 }
 static void copy_within(uint64_t f, uint8_t *p)
 {
 	(void)p;
-	ck_assert_int_eq(pf_copy_range(POOL, f, 100, f, 300000, 100000), 100000);
+	ck_assert_int_eq(pf_copy_range(POOL, f, 100, f, 300000, 100000, 0), 100000);
 }
 static void only_times(uint64_t f, uint8_t *p)
 {
@@ -497,7 +497,7 @@ START_TEST(a_copy_into_another_file)
 {
 	begin(_i);
 	uint64_t f = file_with_past(LOGGED, "f"), g = file_with_past(CHECKPOINTED, "g");
-	ck_assert_int_eq(pf_copy_range(POOL, f, 4096, g, 8192, 300000), 300000);
+	ck_assert_int_eq(pf_copy_range(POOL, f, 4096, g, 8192, 300000, 0), 300000);
 	sync_by_log(g);
 	crash_and_compare(_i);
 	end();

@@ -82,7 +82,7 @@ static int empty(void)
 }
 static int punch(void)
 {
-	return pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 5000, 20000);
+	return pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 5000, 20000, 0);
 }
 static int create(void)
 {

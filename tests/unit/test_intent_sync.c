@@ -136,7 +136,7 @@ START_TEST(at_each_step_of_a_checkpoint)
 	put(a, 20000, p, 30000);
 	ck_ok(truncate_to(a, 90000));
 	put(a, 300000, p, 5000);
-	ck_ok(pf_fallocate(POOL, a, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 9000));
+	ck_ok(pf_fallocate(POOL, a, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 9000, 0));
 	make_file(PF_ROOT_INO, "frozen");
 	for (int k = 0; k < nr_steps; k++)
 		ck_assert_int_ge(pf_pool_step(POOL, k == 0), 0);

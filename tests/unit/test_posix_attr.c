@@ -209,8 +209,8 @@ START_TEST(read_only_pools_refuse)
 	ck_err(pf_setxattr(POOL, f, "user.a", "w", 1, 0), -EROFS);
 	ck_err(pf_removexattr(POOL, f, "user.a"), -EROFS);
 	ck_err(pf_write(POOL, f, 0, "x", 1, 0), -EROFS);
-	ck_err(pf_fallocate(POOL, f, 0, 0, 10), -EROFS);
-	ck_err(pf_copy_range(POOL, f, 0, f, 4096, 5), -EROFS);
+	ck_err(pf_fallocate(POOL, f, 0, 0, 10, 0), -EROFS);
+	ck_err(pf_copy_range(POOL, f, 0, f, 4096, 5, 0), -EROFS);
 }
 END_TEST
 

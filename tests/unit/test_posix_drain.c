@@ -155,7 +155,7 @@ START_TEST(in_place_and_elsewhere)
 {
 	uint64_t f = make_file(PF_ROOT_INO, "f");
 	uint8_t *p = pattern(3, 32 * KIB);
-	ck_ok(pf_fallocate(POOL, f, 0, 0, 16 * KIB));
+	ck_ok(pf_fallocate(POOL, f, 0, 0, 16 * KIB, 0));
 	settle();
 	uint64_t before = free_blocks();
 	put(f, 0, p, 32 * KIB);

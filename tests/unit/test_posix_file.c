@@ -134,8 +134,8 @@ START_TEST(the_largest_file)
 	ck_err(pf_write(POOL, f, max, "x", 1, 0), -EFBIG);
 	ck_err(pf_write(POOL, f, UINT64_MAX - 1, "xx", 2, 0), -EFBIG);
 	ck_err(truncate_to(f, max + 1), -EFBIG);
-	ck_err(pf_fallocate(POOL, f, 0, max - 1, 2), -EFBIG);
-	ck_err(pf_fallocate(POOL, f, 0, UINT64_MAX - 1, UINT64_MAX), -EFBIG);
+	ck_err(pf_fallocate(POOL, f, 0, max - 1, 2, 0), -EFBIG);
+	ck_err(pf_fallocate(POOL, f, 0, UINT64_MAX - 1, UINT64_MAX, 0), -EFBIG);
 	ck_ok(truncate_to(g, max));
 	ck_zeros(g, max - 5000, 5000);
 	ck_bytes(f, max - 3, "end", 3);
@@ -156,7 +156,7 @@ START_TEST(punched_holes)
 	put(f, 0, p, 200000);
 	settle();
 	const int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-	ck_ok(pf_fallocate(POOL, f, punch, 5000, 50000));
+	ck_ok(pf_fallocate(POOL, f, punch, 5000, 50000, 0));
 	memset(p + 5000, 0, 50000);
 	ck_bytes(f, 0, p, 200000);
 	/* [8192, 53248) are whole blocks */
@@ -164,19 +164,19 @@ START_TEST(punched_holes)
 	ck_assert_int_eq(pf_lseek(POOL, f, 0, SEEK_HOLE), 8192);
 	ck_assert_int_eq(pf_lseek(POOL, f, 8192, SEEK_DATA), 53248);
 	/* past the end: no change of size */
-	ck_ok(pf_fallocate(POOL, f, punch, 196608, MIB));
+	ck_ok(pf_fallocate(POOL, f, punch, 196608, MIB, 0));
 	memset(p + 196608, 0, 200000 - 196608);
 	ck_assert_uint_eq(attr_of(f).size_bytes, 200000);
 	ck_bytes(f, 0, p, 200000);
-	ck_ok(pf_fallocate(POOL, f, punch, 10 * MIB, MIB));
-	ck_err(pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE, 0, 4096), -EOPNOTSUPP);
-	ck_err(pf_fallocate(POOL, f, FALLOC_FL_COLLAPSE_RANGE, 0, 4096), -EOPNOTSUPP);
-	ck_err(pf_fallocate(POOL, f, FALLOC_FL_INSERT_RANGE, 0, 4096), -EOPNOTSUPP);
-	ck_err(pf_fallocate(POOL, f, punch, 0, 0), -EINVAL);
+	ck_ok(pf_fallocate(POOL, f, punch, 10 * MIB, MIB, 0));
+	ck_err(pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE, 0, 4096, 0), -EOPNOTSUPP);
+	ck_err(pf_fallocate(POOL, f, FALLOC_FL_COLLAPSE_RANGE, 0, 4096, 0), -EOPNOTSUPP);
+	ck_err(pf_fallocate(POOL, f, FALLOC_FL_INSERT_RANGE, 0, 4096, 0), -EOPNOTSUPP);
+	ck_err(pf_fallocate(POOL, f, punch, 0, 0, 0), -EINVAL);
 	remount();
 	f = look(PF_ROOT_INO, "f");
 	ck_bytes(f, 0, p, 200000);
-	ck_ok(pf_fallocate(POOL, f, punch, 0, 200000));
+	ck_ok(pf_fallocate(POOL, f, punch, 0, 200000, 0));
 	ck_zeros(f, 0, 200000);
 	ck_err(pf_lseek(POOL, f, 0, SEEK_DATA), -ENXIO);
 	free(p);
@@ -187,11 +187,11 @@ START_TEST(preallocation)
 {
 	uint64_t f = make_file(PF_ROOT_INO, "f");
 	uint64_t before = free_blocks();
-	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_KEEP_SIZE, 1000, 2 * MIB));
+	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_KEEP_SIZE, 1000, 2 * MIB, 0));
 	ck_assert_uint_eq(attr_of(f).size_bytes, 0);
 	ck_assert_uint_eq(attr_of(f).blocks, 513);
 	ck_assert_uint_eq(free_blocks(), before - 513);
-	ck_ok(pf_fallocate(POOL, f, 0, 0, MIB));
+	ck_ok(pf_fallocate(POOL, f, 0, 0, MIB, 0));
 	ck_assert_uint_eq(attr_of(f).size_bytes, MIB);
 	ck_assert_uint_eq(attr_of(f).blocks, 513);
 	ck_zeros(f, 0, MIB);
@@ -214,15 +214,15 @@ START_TEST(zeroed_ranges)
 	uint64_t f = make_file(PF_ROOT_INO, "f");
 	uint8_t *p = pattern(4, 100000);
 	put(f, 0, p, 100000);
-	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_ZERO_RANGE, 3000, 60000));
+	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_ZERO_RANGE, 3000, 60000, 0));
 	memset(p + 3000, 0, 60000);
 	ck_bytes(f, 0, p, 100000);
 	ck_assert_uint_eq(attr_of(f).blocks, 25);
-	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 90000, 100000));
+	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 90000, 100000, 0));
 	memset(p + 90000, 0, 10000);
 	ck_assert_uint_eq(attr_of(f).size_bytes, 100000);
 	ck_assert_uint_eq(attr_of(f).blocks, 47); /* to 190000 */
-	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_ZERO_RANGE, 95000, 50000));
+	ck_ok(pf_fallocate(POOL, f, FALLOC_FL_ZERO_RANGE, 95000, 50000, 0));
 	ck_assert_uint_eq(attr_of(f).size_bytes, 145000);
 	remount();
 	f = look(PF_ROOT_INO, "f");
@@ -239,7 +239,7 @@ START_TEST(copies)
 	put(a, 0, p, 150000);
 	uint64_t done = 0;
 	while (done < 150000) {
-		int64_t n = pf_copy_range(POOL, a, done, b, 5000 + done, 1000000);
+		int64_t n = pf_copy_range(POOL, a, done, b, 5000 + done, 1000000, 0);
 		ck_assert_int_gt(n, 0);
 		done += (uint64_t)n;
 	}
@@ -247,16 +247,16 @@ START_TEST(copies)
 	ck_assert_uint_eq(attr_of(b).size_bytes, 155000);
 	ck_zeros(b, 0, 5000);
 	ck_bytes(b, 5000, p, 150000);
-	ck_assert_int_eq(pf_copy_range(POOL, a, 150000, b, 0, 100), 0);
-	ck_err(pf_copy_range(POOL, a, 0, a, 100, 200), -EINVAL);
+	ck_assert_int_eq(pf_copy_range(POOL, a, 150000, b, 0, 100, 0), 0);
+	ck_err(pf_copy_range(POOL, a, 0, a, 100, 200, 0), -EINVAL);
 	/* within one file */
-	ck_assert_int_eq(pf_copy_range(POOL, a, 0, a, 150000, 4096), 4096);
+	ck_assert_int_eq(pf_copy_range(POOL, a, 0, a, 150000, 4096, 0), 4096);
 	ck_bytes(a, 150000, p, 4096);
 	ck_bytes(a, 0, p, 150000);
 	/* a hole over data */
 	uint64_t c = make_file(PF_ROOT_INO, "c");
 	ck_ok(truncate_to(c, 60000));
-	ck_assert_int_eq(pf_copy_range(POOL, c, 0, b, 10000, 60000), 60000);
+	ck_assert_int_eq(pf_copy_range(POOL, c, 0, b, 10000, 60000, 0), 60000);
 	ck_bytes(b, 5000, p, 5000);
 	ck_zeros(b, 10000, 60000);
 	ck_bytes(b, 70000, p + 65000, 85000);
@@ -268,15 +268,15 @@ START_TEST(copies_end_where_the_source_ended)
 {
 	uint64_t a = make_file(PF_ROOT_INO, "a"), b = make_file(PF_ROOT_INO, "b");
 	put(a, 0, "0123456789", 10);
-	ck_assert_int_eq(pf_copy_range(POOL, a, 0, b, 0, 0), 0);
-	ck_assert_int_eq(pf_copy_range(POOL, a, 5, b, 100, 100), 5);
-	ck_assert_int_eq(pf_copy_range(POOL, a, 10, b, 0, 100), 0);
-	ck_assert_int_eq(pf_copy_range(POOL, a, 1000, b, 0, 100), 0);
+	ck_assert_int_eq(pf_copy_range(POOL, a, 0, b, 0, 0, 0), 0);
+	ck_assert_int_eq(pf_copy_range(POOL, a, 5, b, 100, 100, 0), 5);
+	ck_assert_int_eq(pf_copy_range(POOL, a, 10, b, 0, 100, 0), 0);
+	ck_assert_int_eq(pf_copy_range(POOL, a, 1000, b, 0, 100, 0), 0);
 	/* a copy that makes its own source longer */
-	ck_assert_int_eq(pf_copy_range(POOL, a, 5, a, 20000, 100), 5);
+	ck_assert_int_eq(pf_copy_range(POOL, a, 5, a, 20000, 100, 0), 5);
 	ck_assert_uint_eq(attr_of(a).size_bytes, 20005);
 	ck_bytes(a, 20000, "56789", 5);
-	ck_err(pf_copy_range(POOL, a, 0, b, PF_MAX_FILE_BYTES - 2, 10), -EFBIG);
+	ck_err(pf_copy_range(POOL, a, 0, b, PF_MAX_FILE_BYTES - 2, 10, 0), -EFBIG);
 }
 END_TEST
 

@@ -223,7 +223,7 @@ END_TEST
 START_TEST(preallocated_space_can_be_written)
 {
 	uint64_t f = make_file(PF_ROOT_INO, "f"), g = make_file(PF_ROOT_INO, "g");
-	ck_ok(pf_fallocate(POOL, f, 0, 0, 6 * MIB));
+	ck_ok(pf_fallocate(POOL, f, 0, 0, 6 * MIB, 0));
 	fill(g, 64 * KIB);
 	fill(g, 4 * KIB);
 	uint8_t *p = pattern(8, MIB);
@@ -233,7 +233,7 @@ START_TEST(preallocated_space_can_be_written)
 	for (unsigned k = 0; k < 6; k++)
 		ck_bytes(f, k * MIB, p, MIB);
 	free(p);
-	ck_err(pf_fallocate(POOL, g, 0, 0, 100 * MIB), -ENOSPC);
+	ck_err(pf_fallocate(POOL, g, 0, 0, 100 * MIB, 0), -ENOSPC);
 }
 END_TEST
 
@@ -246,8 +246,8 @@ START_TEST(a_failed_operation_changes_nothing)
 	uint8_t *p = pattern(8, MIB);
 	tick();
 	ck_err(pf_write(POOL, g, 0, p, MIB, 0), -ENOSPC);
-	ck_err(pf_fallocate(POOL, g, 0, 0, MIB), -ENOSPC);
-	ck_err(pf_fallocate(POOL, g, FALLOC_FL_ZERO_RANGE, 0, MIB), -ENOSPC);
+	ck_err(pf_fallocate(POOL, g, 0, 0, MIB, 0), -ENOSPC);
+	ck_err(pf_fallocate(POOL, g, FALLOC_FL_ZERO_RANGE, 0, MIB, 0), -ENOSPC);
 	struct pf_attr after = attr_of(g);
 	ck_assert_uint_eq(before.size_bytes, after.size_bytes);
 	ck_assert_uint_eq(before.blocks, after.blocks);
@@ -335,7 +335,7 @@ START_TEST(truncation_is_finished_after_a_crash)
 	/* a step at a time, cut after each number of them */
 	for (unsigned cut = 0; cut < 12; cut++) {
 		ck_ok(truncate_to(f, (14 - cut) * MIB + 100));
-		ck_ok(pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, (3 - cut / 4) * MIB));
+		ck_ok(pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, (3 - cut / 4) * MIB, 0));
 		ck_ok(pf_pool_sync(POOL));
 		for (unsigned k = 0; k < cut; k++)
 			ck_assert_int_ge(pf_pool_step(POOL, k % 3 == 0), 0);
@@ -400,7 +400,7 @@ static void cut_long_removal(bool punched)
 	f = look(PF_ROOT_INO, "scattered");
 	if (punched)
 		ck_ok(pf_fallocate(POOL, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (2 * FROM + 1) * UINT64_C(4096),
-				   100 * MIB));
+				   100 * MIB, 0));
 	else
 		ck_ok(truncate_to(f, (2 * FROM + 1) * UINT64_C(4096)));
 	ck_ok(simpool_close(sp, why, sizeof(why)));

@@ -72,8 +72,8 @@ START_TEST(fallocate_needs_what_overwrites_hold)
 {
 	uint64_t g = make_file(PF_ROOT_INO, "g");
 	uint8_t *p = wait_on_a_full_pool();
-	ck_ok(pf_fallocate(POOL, g, 0, 0, (OVERWRITTEN + 50) * 4096));
-	ck_err(pf_fallocate(POOL, g, 0, MIB, 400 * 1024), -ENOSPC);
+	ck_ok(pf_fallocate(POOL, g, 0, 0, (OVERWRITTEN + 50) * 4096, 0));
+	ck_err(pf_fallocate(POOL, g, 0, MIB, 400 * 1024, 0), -ENOSPC);
 	free(p);
 }
 END_TEST

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# mtime and ctime: every kind of change moves them, and what stat(2) says stays so over a remount and, once synced, over a kill;
+# also while the kernel sends the times of its own accord at any moment (sync(2) beside the changes; fs/ops.h I4).
+. "$(dirname "$0")/functions.sh"
+need "$POOLFS"
+
+make_pool 256M
+pool_mount
+cat >"$work/change.py" <<'END'
+import ctypes, mmap, os, sys
+
+rounds, directory = int(sys.argv[1]), sys.argv[2]
+libc = ctypes.CDLL(None, use_errno=True)
+page = mmap.mmap(-1, 4096)
+page[:4] = b"abcd"
+
+
+def fallocate(fd, mode, off, length):
+    if libc.fallocate(fd, mode, ctypes.c_long(off), ctypes.c_long(length)):
+        raise OSError(ctypes.get_errno(), "fallocate")
+
+
+def opened(name, flags, change):
+    fd = os.open(name, flags)
+    try:
+        change(fd)
+    finally:
+        os.close(fd)
+
+
+def by_user(name):
+    os.setegid(65534)
+    os.seteuid(65534)
+    try:
+        opened(name, os.O_WRONLY, lambda fd: os.write(fd, b"user"))
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+def mapped(fd):
+    m = mmap.mmap(fd, 4096)
+    m[5] = 65
+    m.close()
+
+
+def copied(fd):
+    source = os.open(os.path.join(directory, "source"), os.O_RDONLY)
+    os.copy_file_range(source, fd, 4096, 0, 4096)
+    os.close(source)
+
+
+DIRECT = os.O_RDWR | os.O_DIRECT
+# what it changes: m mtime and ctime, c ctime only
+changes = {
+    "write": ("m", lambda f: opened(f, os.O_RDWR, lambda fd: os.write(fd, b"x"))),
+    "append": ("m", lambda f: opened(f, os.O_RDWR | os.O_APPEND, lambda fd: os.write(fd, b"x"))),
+    "direct": ("m", lambda f: opened(f, DIRECT, lambda fd: os.write(fd, page))),
+    "direct-append": ("m", lambda f: opened(f, DIRECT | os.O_APPEND, lambda fd: os.write(fd, page))),
+    "direct-sync": ("m", lambda f: opened(f, DIRECT | os.O_SYNC, lambda fd: os.write(fd, page))),
+    "map": ("m", lambda f: opened(f, os.O_RDWR, mapped)),
+    "allocate": ("m", lambda f: opened(f, os.O_RDWR, lambda fd: fallocate(fd, 0, 0, 65536))),
+    "keep-size": ("m", lambda f: opened(f, os.O_RDWR, lambda fd: fallocate(fd, 1, 65536, 4096))),
+    "punch": ("m", lambda f: opened(f, os.O_RDWR, lambda fd: fallocate(fd, 3, 0, 4096))),
+    "zero": ("m", lambda f: opened(f, os.O_RDWR, lambda fd: fallocate(fd, 16, 0, 4096))),
+    "copy": ("m", lambda f: opened(f, os.O_RDWR, copied)),
+    "truncate": ("m", lambda f: os.truncate(f, 5000)),
+    "set-gid": ("m", by_user),  # a lock mark: the bit stays
+    "set-id": ("m", by_user),
+    "chmod": ("c", lambda f: os.chmod(f, 0o640)),
+    "chown": ("c", lambda f: os.chown(f, 1000, 1000)),
+    "link": ("c", lambda f: os.link(f, f + ".link")),
+    "rename": ("c", lambda f: os.rename(f, f + ".new") or os.rename(f + ".new", f)),
+    "setxattr": ("c", lambda f: os.setxattr(f, "user.a", b"1")),
+}
+modes = {"set-gid": 0o2666, "set-id": 0o6777}
+
+os.chdir(directory)
+with open("source", "wb") as source:
+    source.write(b"s" * 12288)
+wrong = 0
+for i in range(rounds):
+    for name, (what, change) in changes.items():
+        f = "%s.%d" % (name, i)
+        with open(f, "wb") as new:
+            new.write(b"n" * 12288)
+        os.chmod(f, modes.get(name, 0o644))
+        os.utime(f, (1, 1))
+        before = os.stat(f).st_ctime_ns
+        while True:  # the clock of the kernel's times moves in steps
+            os.chmod(f, modes.get(name, 0o644))
+            if os.stat(f).st_ctime_ns > before:
+                break
+        before = os.stat(f).st_ctime_ns
+        while True:
+            with open("clock", "wb"):
+                pass
+            os.utime("clock")
+            if os.stat("clock").st_ctime_ns > before:
+                break
+        change(f)
+        after = os.stat(f)
+        moved = ("m" if after.st_mtime_ns != 10**9 else "") or ("c" if after.st_ctime_ns > before else "")
+        if moved != what or (what == "m" and after.st_ctime_ns <= before):
+            wrong += 1
+            print("%s: mtime %d, ctime %d, before it %d" % (f, after.st_mtime_ns, after.st_ctime_ns, before))
+sys.exit(wrong > 0)
+END
+times() {
+	(cd "$mnt" && find . -printf '%p %M %n %U:%G %s %T+ %C+ %i\n' | sort)
+}
+# same WHAT: the times are those in $work/before
+same() {
+	times >"$work/after"
+	diff "$work/before" "$work/after" >"$work/diff" && return
+	fail "$1: $(grep -c '^<' "$work/diff") of $(wc -l <"$work/before") differ:"
+	head -n 10 "$work/diff"
+}
+
+(while :; do sync -f "$mnt"; done) &
+syncing=$!
+mkdir "$mnt/storm" "$mnt/calm"
+python3 "$work/change.py" 60 "$mnt/storm" || fail "a change of files did not set the times, beside sync(2)"
+kill "$syncing"
+wait "$syncing" 2>/dev/null
+python3 "$work/change.py" 3 "$mnt/calm" || fail "a change of files did not set the times"
+times >"$work/before"
+pool_umount
+pool_mount
+same "after a remount"
+
+mkdir "$mnt/kill"
+python3 "$work/change.py" 3 "$mnt/kill" || fail "a change of files did not set the times"
+"$POOLFS" sync "$mnt" || fail "poolfs sync"
+times >"$work/before"
+daemon=$(daemon_pid "$mnt")
+kill -KILL "$daemon" && wait_gone "$daemon"
+pool_mount
+same "after a kill"
+pool_umount
+pool_check
+finish
