@@ -12,6 +12,8 @@ libpoolfs_a_SOURCES = \
 	format/base/error.c \
 	format/base/error.def \
 	format/base/error.h \
+	format/base/hold.c \
+	format/base/hold.h \
 	format/ondisk/geometry.c \
 	format/ondisk/geometry.h \
 	format/ondisk/item.c \

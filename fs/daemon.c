@@ -43,10 +43,17 @@ void daemon_block_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+static void worker_waits(void *arg, bool begins)
+{
+	(void)arg;
+	transport_waits(begins);
+}
+
 struct pf_env daemon_env(void)
 {
 	struct pf_env env = *pf_env_system();
 	env.log = log_engine;
+	env.waits = worker_waits;
 	return env;
 }
 

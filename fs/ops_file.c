@@ -3,6 +3,8 @@
 #include "ops.h"
 #include "transport.h"
 
+#include <stdlib.h>
+
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs *fs = fuse_req_userdata(req);
@@ -104,14 +106,37 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_
 		fuse_reply_write(req, (size_t)n);
 }
 
+/* An fsync under way: no worker waits for it. */
+struct sync {
+	fuse_req_t req;
+	fuse_ino_t ino;
+	int fd;
+};
+
+/* In whatever worker made the commit that has it. */
+static void synced(void *arg, int err)
+{
+	struct sync *s = arg;
+	int own_fd = transport_reply_fd();
+	transport_set_reply_fd(s->fd);
+	notices_sync(fuse_req_userdata(s->req), s->ino);
+	reply_code(s->req, err);
+	transport_set_reply_fd(own_fd);
+	free(s);
+}
+
 /* Of files and directories; fdatasync too, for what would be left out is the cheaper part. */
 void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
+	struct sync *s = malloc(sizeof(*s));
 	(void)datasync;
 	(void)fi;
-	int err = pf_fsync(pool_of(req), ino);
-	notices_sync(fuse_req_userdata(req), ino);
-	reply_code(req, err);
+	if (!s) {
+		reply_code(req, -ENOMEM);
+		return;
+	}
+	*s = (struct sync){ .req = req, .ino = ino, .fd = transport_reply_fd() };
+	pf_fsync_start(pool_of(req), ino, synced, s);
 }
 
 void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)

@@ -52,6 +52,7 @@ struct worker {
 	char *map, *request;
 	char *scratch;
 	bool holds_token;
+	unsigned waiting; /* transport_waits() that has begun */
 	bool answering_init;
 	uint64_t offered; /* by the kernel, in INIT */
 	uint32_t setxattr_flags;
@@ -66,6 +67,7 @@ struct transport {
 	unsigned nr_workers;
 	sem_t tokens;
 	atomic_int nr_reading;      /* workers that wait for a request */
+	atomic_int nr_able;         /* workers with a token that do not wait for a disk: they will read soon */
 	atomic_int nr_surplus;      /* tokens given by transport_tick(), to be taken back */
 	atomic_uint nr_running;
 	atomic_uint_fast64_t nr_done;
@@ -219,19 +221,34 @@ static uint64_t clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* Requests whose like took long of late are let loose (header I4); how long is a moving mean of each opcode. */
+void transport_waits(bool begins)
+{
+	struct worker *w = self;
+	if (!w || (begins ? w->waiting++ : --w->waiting) || !w->holds_token)
+		return;
+	if (!begins) {
+		atomic_fetch_add(&w->t->nr_able, 1);
+	} else if (atomic_fetch_sub(&w->t->nr_able, 1) == 1) {
+		w->holds_token = false;
+		sem_post(&w->t->tokens);
+	}
+}
+
+/* Requests whose like took long of late count as waiting; how long is a moving mean of each opcode. Those that sync say it
+ * themselves, because some of them wait for a disk on behalf of all others. */
 static void process_timed(struct worker *w, size_t len)
 {
 	struct transport *t = w->t;
 	uint32_t opcode = ((const struct fuse_in_header *)w->request)->opcode;
 	atomic_uint *mean = &t->mean_ns[opcode % NR_OPCODES];
 	uint32_t before = atomic_load_explicit(mean, memory_order_relaxed);
-	if (before > SLOW_NS && atomic_load_explicit(&t->nr_reading, memory_order_relaxed) == 0) {
-		w->holds_token = false;
-		sem_post(&t->tokens);
-	}
+	bool slow = before > SLOW_NS && opcode != FUSE_FSYNC && opcode != FUSE_FSYNCDIR;
+	if (slow)
+		transport_waits(true);
 	uint64_t start = clock_ns();
 	process(w, w->request, len);
+	if (slow)
+		transport_waits(false);
 	uint64_t took = clock_ns() - start;
 	if (took > 1000000000)
 		took = 1000000000;
@@ -244,14 +261,18 @@ static bool take_token(struct worker *w)
 {
 	struct transport *t = w->t;
 	if (w->holds_token && atomic_load_explicit(&t->nr_surplus, memory_order_relaxed) > 0) {
-		if (atomic_fetch_sub(&t->nr_surplus, 1) > 0)
+		if (atomic_fetch_sub(&t->nr_surplus, 1) > 0) {
 			w->holds_token = false;
-		else
+			atomic_fetch_sub(&t->nr_able, 1);
+		} else {
 			atomic_fetch_add(&t->nr_surplus, 1);
+		}
 	}
 	while (!w->holds_token && !atomic_load(&t->stop)) {
-		if (sem_wait(&t->tokens) == 0)
+		if (sem_wait(&t->tokens) == 0) {
 			w->holds_token = true;
+			atomic_fetch_add(&t->nr_able, 1);
+		}
 	}
 	return !atomic_load(&t->stop);
 }

@@ -9,7 +9,7 @@
  *   I3  A request is answered by the worker that read it, before that worker reads another; or by another thread, on the
  *       descriptor that the request came from (ops_seek.c).
  *   I4  At most 'threads' workers at a time hold a token, which is needed to read a request. A worker that will wait for a
- *       disk while nobody else is reading lets its token go, so that a spare worker reads on: few threads for speed, as
+ *       disk as all others with a token do lets its token go, so that a spare worker reads on: few threads for speed, as
  *       many as needed for requests that wait.
  *   I5  Only flags that the kernel offered are added to the answer to INIT.
  *
@@ -52,6 +52,8 @@ const struct fuse_in_header *transport_request(void);
 void *transport_scratch(size_t *cap);
 /* fuse_setxattr_in.setxattr_flags of the current SETXATTR. */
 uint32_t transport_setxattr_flags(void);
+/* The handler begins to wait for a disk, or has done so (I4). May be nested; in threads that are no workers nothing happens. */
+void transport_waits(bool begins);
 /* To answer a request in another thread: what the first returns in the worker, the second is given there. */
 int transport_reply_fd(void);
 void transport_set_reply_fd(int fd);

@@ -13,6 +13,7 @@
 #ifndef PF_BASE_ENV_H
 #define PF_BASE_ENV_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum pf_log_level { PF_LOG_ERROR, PF_LOG_WARNING, PF_LOG_INFO, PF_LOG_DEBUG };
@@ -57,6 +58,8 @@ struct pf_env {
 	int64_t (*now_ns)(void *arg);      /* real time, ns since 1970 */
 	uint64_t (*random64)(void *arg);   /* unpredictable outside tests */
 	void (*log)(void *arg, enum pf_log_level level, const char *message); /* one line, no newline */
+	/* The calling thread begins to wait for disks as part of an fsync, or has done so. Calls may be nested. NULL: nobody wants to know. */
+	void (*waits)(void *arg, bool begins);
 	void *arg;
 	uint32_t break_rules;              /* enum pf_break */
 };
@@ -70,6 +73,11 @@ void pf_log(const struct pf_env *env, enum pf_log_level level, const char *fmt, 
 static inline int64_t pf_now_ns(const struct pf_env *env)
 {
 	return env->now_ns(env->arg);
+}
+static inline void pf_env_waits(const struct pf_env *env, bool begins)
+{
+	if (env->waits)
+		env->waits(env->arg, begins);
 }
 static inline int pf_breaks(const struct pf_env *env, enum pf_break rule)
 {

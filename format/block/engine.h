@@ -17,6 +17,7 @@
 #ifndef PF_BLOCK_ENGINE_H
 #define PF_BLOCK_ENGINE_H
 
+#include "base/hold.h"
 #include "block/bufpool.h"
 #include "log/log.h"
 #include "ondisk/super.h"
@@ -66,9 +67,9 @@ struct pf_pool {
 
 	/* NULL: no log (before version 6, read-only, or while its records are being redone) */
 	struct pf_log *log;
-	/* Shared: a record is in the log whose mapping is not in the tree yet. Exclusive: a freeze. Inside the inode locks, outside of
-	 * the tree lock; who holds it shared waits for I/O only. */
-	pthread_rwlock_t sync_hold;
+	/* Held: a record is in the log whose mapping is not in the tree yet, so no freeze may come. Taken inside the inode locks,
+	 * outside of the tree lock. What ends it is I/O, and the lock of the inode that it was taken for. */
+	struct pf_hold sync_hold;
 	atomic_uint_fast64_t durable_generation; /* of the last checkpoint that is durable */
 	bool log_pending;            /* opened without recovery (fsck): the log still has to be redone */
 	bool replaying;              /* records are being redone: nobody else uses the pool, no checkpoint may begin */

@@ -51,7 +51,7 @@ static int freeze(struct pf_pool *pool)
 	pthread_mutex_unlock(&pool->super_lock);
 	c->sealed = false;
 	c->suspects = pf_set_take_suspects(pool->set);
-	pthread_rwlock_wrlock(&pool->sync_hold);
+	pf_hold_close(&pool->sync_hold);
 	pf_tree_lock(pool->tree);
 	uint64_t generation = c->next.generation = pool->open_generation++;
 	pf_tree_freeze(pool->tree, generation);
@@ -61,7 +61,7 @@ static int freeze(struct pf_pool *pool)
 	c->next.counters = pool->counters;
 	pf_space_stats(pool->space, &space);
 	pf_tree_unlock(pool->tree);
-	pthread_rwlock_unlock(&pool->sync_hold);
+	pf_hold_open(&pool->sync_hold);
 	pf_tree_stats(pool->tree, &tree); /* frozen nodes stay as many until this checkpoint is durable */
 	c->next.flags &= ~(uint64_t)PF_SUPER_CLEAN;
 	c->next.written_ns = pf_now_ns(pool->env);
@@ -232,6 +232,7 @@ int pf_commit_reach(struct pf_pool *pool, uint64_t generation)
 {
 	struct pf_commit *c = pool->commit;
 	int err = 0;
+	pf_env_waits(pool->env, true);
 	pthread_mutex_lock(&c->lock);
 	uint64_t nr_failures = c->nr_failures;
 	while (!err && (c->durable < generation || pf_commit_unrecorded(pool))) {
@@ -245,6 +246,7 @@ int pf_commit_reach(struct pf_pool *pool, uint64_t generation)
 		pthread_mutex_lock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->lock);
+	pf_env_waits(pool->env, false);
 	return err;
 }
 

@@ -7,32 +7,33 @@
 #include "object/lost.h"
 #include "object/stage.h"
 
-/* Everything that is in the tree and in the log now is durable when it returns. @in_log: the file's record is. */
-static int commit(struct pf_pool *pool, bool in_log)
+#include <stddef.h>
+#include <stdlib.h>
+
+/* One fsync on its way. No thread waits for it while the log is being written. */
+struct fsync {
+	struct pf_log_wait wait;
+	struct pf_pool *pool;
+	struct pf_inode *inode;
+	struct pf_stage_commit staged;
+	enum { PLAIN, STAGED, JOINED } kind; /* what the commit holds of the file: its record; its data too; another fsync's */
+	enum { COMMITTED, REPORTED, REFUSED, SLOW } step;
+	int err;
+	pf_fsync_done_fn *done;
+	void *arg;
+	void (*over)(struct fsync *s); /* gives up @s, when the file is free again */
+};
+
+static void report(struct fsync *s, int err)
 {
-	int err = pool->log && in_log ? pf_log_commit(pool->log) : -EAGAIN;
-	if (err == -EAGAIN)
-		return pf_commit_wait(pool, false);
-	if (err) /* after a failed flush nobody knows what of the last writes is there (pitfalls 1.13) */
-		pf_pool_fail(pool, "flushing the intent log", err);
-	return err;
+	/* engine.h I4, whatever a drain says of it */
+	s->done(s->arg, atomic_load(&s->pool->failed) ? -EIO : err);
 }
 
-/* The file's data and its record. *done: all of it is durable already. The commit is made under the inode lock only by the first of
- * several who sync the same file: the others wait for each other's commits, not for the lock. */
-static int sync_file(struct pf_pool *pool, struct pf_inode *inode, bool *in_log, bool *done)
+static void release(struct fsync *s)
 {
-	bool alone = atomic_fetch_add(&inode->nr_syncing, 1) == 0;
-	pthread_rwlock_wrlock(&inode->lock);
-	int err = alone ? pf_stage_commit(pool, inode) : -EAGAIN;
-	*done = !err;
-	if (err == -EAGAIN) {
-		err = pf_stage_drain(pool, inode);
-		*in_log = !err && !pf_intent_file(pool, inode);
-	}
-	pthread_rwlock_unlock(&inode->lock);
-	atomic_fetch_sub(&inode->nr_syncing, 1);
-	return err;
+	pf_inode_put(s->pool, s->inode);
+	s->over(s);
 }
 
 /* A member that failed may have taken some of the file with it: in the flush that this fsync waited for, or long ago. */
@@ -40,28 +41,172 @@ static int check_lost(struct pf_pool *pool, struct pf_inode *inode)
 {
 	if (!pf_set_failed(pool->set) || !pf_inode_is_file(inode) || pf_breaks(pool->env, PF_BREAK_FAILURE_FORGOTTEN))
 		return 0;
-	pthread_rwlock_wrlock(&inode->lock);
+	pf_inode_lock(inode);
 	int err = pf_lost_check(pool, inode);
 	pthread_rwlock_unlock(&inode->lock);
 	return err;
 }
 
+/* Drained and its record in the log, or its blocks left to the commit of the log. Only the first of several who sync the same file does the
+ * latter: the others wait for each other's commits, not for the file. -EAGAIN: only a checkpoint makes it durable. */
+static int begin(struct fsync *s)
+{
+	struct pf_inode *inode = s->inode;
+	bool alone = atomic_fetch_add(&inode->nr_syncing, 1) == 0;
+	pthread_rwlock_wrlock(&inode->lock);
+	if (inode->committing) {
+		/* nobody changes the file's data before that is over: what it has is what this one is to make durable */
+		s->kind = JOINED;
+		pthread_rwlock_unlock(&inode->lock);
+		atomic_fetch_sub(&inode->nr_syncing, 1);
+		return 0;
+	}
+	int err = alone ? pf_stage_commit_begin(s->pool, inode, &s->staged) : -EAGAIN;
+	s->kind = err ? PLAIN : STAGED;
+	if (err == -EAGAIN) {
+		err = pf_stage_drain(s->pool, inode);
+		if (!err && (!s->pool->log || pf_intent_file(s->pool, inode)))
+			err = -EAGAIN;
+	}
+	pthread_rwlock_unlock(&inode->lock);
+	if (s->kind != STAGED)
+		atomic_fetch_sub(&inode->nr_syncing, 1);
+	return err;
+}
+
+/* The log could not promise it. */
+static int checkpoint(struct fsync *s)
+{
+	int err = 0;
+	if (s->kind == JOINED) {
+		pf_inode_lock(s->inode);
+		err = pf_stage_drain(s->pool, s->inode);
+		pthread_rwlock_unlock(&s->inode->lock);
+	}
+	return err ? err : pf_commit_wait(s->pool, false);
+}
+
+static void end_staged(struct fsync *s, int promised)
+{
+	pf_inode_lock_committing(s->inode);
+	s->err = pf_stage_commit_end(s->pool, s->inode, &s->staged, promised);
+	pthread_rwlock_unlock(&s->inode->lock);
+	atomic_fetch_sub(&s->inode->nr_syncing, 1);
+}
+
+static int finish_slowly(struct fsync *s)
+{
+	int err = s->err == -EAGAIN ? checkpoint(s) : s->err;
+	return err ? err : check_lost(s->pool, s->inode);
+}
+
+/* log/log.h: the commit is done, or refused. */
+static bool committed(struct pf_log_wait *wait)
+{
+	struct fsync *s = (struct fsync *)((char *)wait - offsetof(struct fsync, wait));
+	int promised = wait->result;
+	switch (s->step) {
+	case COMMITTED:
+		if (promised == -EIO) /* after a failed flush nobody knows what of the last writes is there (pitfalls 1.13) */
+			pf_pool_fail(s->pool, "flushing the intent log", promised);
+		s->err = promised;
+		s->step = REFUSED;
+		if (!promised && !pf_set_failed(s->pool->set)) {
+			s->step = REPORTED; /* the mapping need not be waited for: it is in the log */
+			report(s, 0);
+		} else if (s->kind == STAGED) {
+			end_staged(s, promised);
+		}
+		return true;
+	case REPORTED:
+		if (s->kind == STAGED)
+			end_staged(s, 0);
+		break;
+	case REFUSED:
+		/* a checkpoint waits for every other fsync of this commit to be mapped (sync_hold): they come first */
+		s->step = SLOW;
+		return true;
+	case SLOW:
+		report(s, finish_slowly(s));
+		break;
+	}
+	release(s);
+	return false;
+}
+
+static void start(struct fsync *s)
+{
+	s->err = s->pool->read_only ? 0 : begin(s);
+	if (!s->err && !s->pool->read_only) {
+		s->wait.done = committed;
+		pf_log_commit_start(s->pool->log, &s->wait);
+		return;
+	}
+	report(s, s->err ? finish_slowly(s) : 0);
+	release(s);
+}
+
+static void free_fsync(struct fsync *s)
+{
+	free(s);
+}
+
+void pf_fsync_start(struct pf_pool *pool, uint64_t ino, pf_fsync_done_fn *done, void *arg)
+{
+	struct fsync *s = malloc(sizeof(*s));
+	int err = s ? 0 : -ENOMEM;
+	if (s) {
+		*s = (struct fsync){ .pool = pool, .done = done, .arg = arg, .over = free_fsync };
+		err = pf_inode_get(pool, ino, &s->inode);
+	}
+	if (!err) {
+		start(s);
+		return;
+	}
+	free(s);
+	done(arg, err);
+}
+
+/* -- for who waits ------------------------------------------------------------------------------------------------------ */
+
+struct waiting {
+	struct fsync s; /* first */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool over;
+	int result;
+};
+
+static void keep_result(void *arg, int err)
+{
+	((struct waiting *)arg)->result = err;
+}
+
+static void wake(struct fsync *s)
+{
+	struct waiting *w = (struct waiting *)s;
+	pthread_mutex_lock(&w->lock);
+	w->over = true;
+	pthread_cond_signal(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+}
+
 int pf_fsync(struct pf_pool *pool, uint64_t ino)
 {
-	struct pf_inode *inode;
-	bool in_log = true, done = false;
-	int err = pf_inode_get(pool, ino, &inode);
+	struct waiting w = { .s = { .pool = pool, .done = keep_result, .arg = &w, .over = wake } };
+	int err = pf_inode_get(pool, ino, &w.s.inode);
 	if (err)
 		return err;
-	if (!pool->read_only) {
-		err = sync_file(pool, inode, &in_log, &done);
-		if (!err && !done)
-			err = commit(pool, in_log);
-		if (!err)
-			err = check_lost(pool, inode);
-	}
-	pf_inode_put(pool, inode);
-	return atomic_load(&pool->failed) ? -EIO : err; /* engine.h I4, whatever a drain says of it */
+	pthread_mutex_init(&w.lock, NULL);
+	pthread_cond_init(&w.changed, NULL);
+	start(&w.s);
+	pthread_mutex_lock(&w.lock);
+	while (!w.over)
+		pthread_cond_wait(&w.changed, &w.lock);
+	pthread_mutex_unlock(&w.lock);
+	pthread_cond_destroy(&w.changed);
+	pthread_mutex_destroy(&w.lock);
+	return w.result;
 }
 
 int pf_commit_sync(struct pf_pool *pool)

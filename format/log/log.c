@@ -129,9 +129,9 @@ int pf_log_open(struct pf_set *set, const struct pf_super *super, uint64_t epoch
 	log->start = log->durable = log->written = log->open = log->frozen = first_lsn;
 	log->mem_first = chunk_floor(first_lsn);
 	log->last_writes = &log->writes;
+	log->last_wait = &log->waits;
 	pthread_mutex_init(&log->lock, NULL);
-	pthread_cond_init(&log->done[0], NULL);
-	pthread_cond_init(&log->done[1], NULL);
+	pthread_cond_init(&log->changed, NULL);
 	if (init_memory(log) != 0) {
 		pf_log_close(log);
 		return -ENOMEM;
@@ -144,7 +144,7 @@ void pf_log_close(struct pf_log *log)
 {
 	if (!log)
 		return;
-	assert(!log->busy);
+	assert(!log->busy && !log->waits);
 	for (uint32_t i = 0; log->chunks && i < log->ring_blocks / PF_LOG_CHUNK_BLOCKS; i++)
 		free(log->chunks[i]);
 	while (log->idle) {
@@ -152,8 +152,7 @@ void pf_log_close(struct pf_log *log)
 		log->idle = chunk->next;
 		free(chunk);
 	}
-	pthread_cond_destroy(&log->done[0]);
-	pthread_cond_destroy(&log->done[1]);
+	pthread_cond_destroy(&log->changed);
 	pthread_mutex_destroy(&log->lock);
 	free(log->chunks);
 	free(log);
@@ -291,18 +290,11 @@ bool pf_log_append_with(struct pf_log *log, const struct pf_log_part *parts, uns
 }
 
 /* -- gaps ----------------------------------------------------------------------------------------------------------- */
-void pf_log_wake_all(struct pf_log *log)
-{
-	pthread_cond_broadcast(&log->done[0]);
-	pthread_cond_broadcast(&log->done[1]);
-}
-
 void pf_log_open_gap(struct pf_log *log)
 {
 	if (log->gap || pf_breaks(log->set->env, PF_BREAK_LOG_IGNORES_GAP))
 		return;
 	log->gap = true;
-	pf_log_wake_all(log);
 }
 
 void pf_log_lose(struct pf_log *log)
@@ -346,7 +338,6 @@ void pf_log_release(struct pf_log *log, uint64_t start)
 	if (start == log->open && log->used == 0)
 		log->data_members = 0;
 	pf_log_trim(log);
-	pf_log_wake_all(log);
 	pthread_mutex_unlock(&log->lock);
 }
 

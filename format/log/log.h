@@ -21,7 +21,8 @@
  *       records name was written (by the caller before append, or by the commit: struct pf_log_writes), and then each of these
  *       members was flushed. A flush is issued after completion of every write that it covers (pitfalls 1.12). Data that could
  *       not be written opens a gap, as a log block that could not.
- *   I5  A commit serves all who wait; those who come while one is under way share the next one.
+ *   I5  A commit serves all who wait; those who come while one is under way share the next one. Who waits without a thread (struct
+ *       pf_log_wait) is served by the thread that makes the commit: while anybody waits, somebody is at it.
  *   I6  The space before 'start' is written again only after pf_log_release() (pitfalls 1.16).
  *   I7  A failed flush is final (pitfalls 1.13). If its member could be given up (member/set.h I5) it opens a gap: the checkpoint that
  *       says so makes the promises. Else pf_log_commit() returns -EIO, now and ever after, and the caller fails the pool. A failed
@@ -82,6 +83,20 @@ void pf_log_lose(struct pf_log *log);
 
 /* Makes everything appended so far durable. 0; -EAGAIN: by a checkpoint only (I3); -EIO (I7). No locks held but inode locks. */
 int pf_log_commit(struct pf_log *log);
+
+/* The same for a caller who goes on meanwhile. */
+struct pf_log_wait {
+	/* Called when 'result' is what pf_log_commit() would have returned, in the thread of whoever made the commit, which may be the
+	 * caller's before pf_log_commit_start() returns. No locks held. While it returns true it is called again, each time after
+	 * all others that wait for the same commit: so a reply need not wait for the work that others have with theirs, nor
+	 * work that waits for a checkpoint stand in the way of what the checkpoint waits for. Then it is the caller's again. */
+	bool (*done)(struct pf_log_wait *wait);
+	int result;
+	uint64_t target; /* this and the next are the log's */
+	struct pf_log_wait *next;
+};
+/* No locks held. */
+void pf_log_commit_start(struct pf_log *log, struct pf_log_wait *wait);
 
 /* Writes closed blocks out when many have gathered, without flushing, so that memory stays bounded and a commit short. Failures
  * show in the next commit. No locks held. */

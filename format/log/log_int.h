@@ -11,8 +11,8 @@
  *   I2  One writer at a time ('busy'). [writing_from, writing_to) is its alone, without the lock; their chunks stay.
  *   I3  Memory is where LSNs from mem_first (aligned to a chunk) up to mem_first + ring have it; so no slot is used twice.
  *   I4  While 'gap' is set nothing is appended and nobody begins to write. Until start has reached gap_end nothing is promised.
- *   I5  Who waits for the commit round that is under way waits on done[round % 2]; who needs the one after it, on the other. When
- *       a round ends, all of the first and one of the second go on. When anything else changes what they wait for, all do.
+ *   I5  'waits' has nobody whom a round could serve, unless somebody is 'busy' or has yet to call serve(). So whoever has been busy
+ *       serves; who comes while somebody is, leaves his wait to him.
  *
  * Uses: base, ondisk, member, log/log.
  */
@@ -36,8 +36,7 @@ struct pf_log {
 	uint32_t failing;                      /* mask: of those, which could not be written last time; the writer's */
 
 	pthread_mutex_t lock; /* all that follows */
-	pthread_cond_t done[2];
-	uint64_t round;
+	pthread_cond_t changed; /* a commit has ended, or somebody who sleeps has been served */
 
 	uint64_t start, durable, written, open;
 	uint32_t placed;       /* mask: where who writes next finds the log */
@@ -45,11 +44,12 @@ struct pf_log {
 	uint32_t data_members; /* mask: named by records that are not durable yet */
 	struct pf_log_writes *writes, **last_writes; /* of records that no commit has taken yet */
 	struct pf_log_writes *taken;                 /* by the commit that is under way */
+	struct pf_log_wait *waits, **last_wait;      /* in the order of their targets */
 	uint64_t frozen;       /* what the last freeze returned */
 	uint64_t gap_end;
 	bool gap;
 	bool failed; /* a flush */
-	bool busy, committing;
+	bool busy;
 	uint64_t writing_from, writing_to;
 
 	struct pf_log_chunk **chunks; /* of LSN n: [n / PF_LOG_CHUNK_BLOCKS % (ring_blocks / PF_LOG_CHUNK_BLOCKS)] */
@@ -68,6 +68,5 @@ void pf_log_settle_members(struct pf_log *log); /* members[] by 'placed'; nobody
 void pf_log_close_block(struct pf_log *log); /* the open one, if it has anything */
 void pf_log_open_gap(struct pf_log *log);
 void pf_log_trim(struct pf_log *log); /* gives back the memory of what is written, or need not be */
-void pf_log_wake_all(struct pf_log *log);
 
 #endif

@@ -215,14 +215,13 @@ static void lead(struct pf_log *log)
 	log->writes = NULL;
 	log->last_writes = &log->writes;
 	log->taken = job.writes;
-	log->committing = true;
-	uint64_t round = ++log->round;
 	pthread_mutex_unlock(&log->lock);
 
+	pf_env_waits(log->set->env, true);
 	int err = make_durable(log, &job);
+	pf_env_waits(log->set->env, false);
 
 	pthread_mutex_lock(&log->lock);
-	log->committing = false;
 	log->taken = NULL;
 	end_writing(log, &job, err);
 	if (err) {
@@ -232,8 +231,7 @@ static void lead(struct pf_log *log)
 			log->durable = job.to;
 		log->nr_commits++;
 	}
-	pthread_cond_broadcast(&log->done[round % 2]);
-	pthread_cond_signal(&log->done[(round + 1) % 2]);
+	pthread_cond_broadcast(&log->changed); /* who takes writes back */
 }
 
 /* Nothing can be promised at present: why. */
@@ -244,26 +242,113 @@ static int refused(const struct pf_log *log)
 	return log->gap || log->start < log->gap_end ? -EAGAIN : 0;
 }
 
-int pf_log_commit(struct pf_log *log)
+/* Takes out those whose result is known. */
+static struct pf_log_wait *take_settled(struct pf_log *log)
 {
-	pthread_mutex_lock(&log->lock);
-	/* everything up to the end of the open block; the block is closed by who writes it, so that others can still join */
-	uint64_t target = log->open + (log->used > 0);
+	struct pf_log_wait *settled = NULL, **end = &settled, **w = &log->waits;
 	int err = refused(log);
-	bool needed = !err && log->durable < target;
-	while (!err && log->durable < target) {
-		if (!log->busy) {
+	while (*w) {
+		struct pf_log_wait *wait = *w;
+		bool durable = wait->target <= log->durable;
+		if (!durable && !err) {
+			w = &wait->next;
+			continue;
+		}
+		wait->result = durable ? 0 : err;
+		log->nr_waiters += durable;
+		*w = wait->next;
+		*end = wait;
+		end = &wait->next;
+	}
+	*end = NULL;
+	log->last_wait = w;
+	return settled;
+}
+
+static void tell(struct pf_log_wait *waits)
+{
+	while (waits) {
+		struct pf_log_wait *again = NULL, **end = &again;
+		while (waits) {
+			struct pf_log_wait *wait = waits;
+			waits = wait->next; /* afterwards it may be gone */
+			if (!wait->done(wait))
+				continue;
+			wait->next = NULL;
+			*end = wait;
+			end = &wait->next;
+		}
+		waits = again;
+	}
+}
+
+/* Whoever was busy calls it: as long as somebody waits without a thread, and no other thread is busy for them. */
+static void serve(struct pf_log *log)
+{
+	for (;;) {
+		struct pf_log_wait *settled = take_settled(log);
+		if (settled) {
+			pthread_mutex_unlock(&log->lock);
+			tell(settled);
+			pthread_mutex_lock(&log->lock);
+		} else if (log->waits && !log->busy) {
 			lead(log);
 		} else {
-			bool this_round = log->committing && target <= log->writing_to;
-			pthread_cond_wait(&log->done[(log->round + !this_round) % 2], &log->lock);
+			return;
 		}
-		if (log->durable < target)
-			err = refused(log);
 	}
-	log->nr_waiters += needed && !err;
+}
+
+/* Everything up to the end of the open block; that is closed by who writes it, so that others can still join. */
+static uint64_t target_now(const struct pf_log *log)
+{
+	return log->open + (log->used > 0);
+}
+
+void pf_log_commit_start(struct pf_log *log, struct pf_log_wait *wait)
+{
+	pthread_mutex_lock(&log->lock);
+	wait->target = target_now(log);
+	wait->next = NULL;
+	wait->result = refused(log);
+	bool waits = !wait->result && log->durable < wait->target;
+	if (waits) {
+		*log->last_wait = wait;
+		log->last_wait = &wait->next;
+		if (!log->busy)
+			serve(log);
+	}
 	pthread_mutex_unlock(&log->lock);
-	return err;
+	if (!waits)
+		tell(wait);
+}
+
+struct sleeper {
+	struct pf_log_wait wait; /* first */
+	struct pf_log *log;
+	bool over;
+};
+
+static bool wake(struct pf_log_wait *wait)
+{
+	struct sleeper *s = (struct sleeper *)wait;
+	struct pf_log *log = s->log;
+	pthread_mutex_lock(&log->lock);
+	s->over = true;
+	pthread_cond_broadcast(&log->changed);
+	pthread_mutex_unlock(&log->lock);
+	return false;
+}
+
+int pf_log_commit(struct pf_log *log)
+{
+	struct sleeper s = { .wait = { .done = wake }, .log = log };
+	pf_log_commit_start(log, &s.wait);
+	pthread_mutex_lock(&log->lock);
+	while (!s.over)
+		pthread_cond_wait(&log->changed, &log->lock);
+	pthread_mutex_unlock(&log->lock);
+	return s.wait.result;
 }
 
 void pf_log_write_behind(struct pf_log *log)
@@ -275,7 +360,7 @@ void pf_log_write_behind(struct pf_log *log)
 		int err = write_blocks(log, &job);
 		pthread_mutex_lock(&log->lock);
 		end_writing(log, &job, err);
-		pthread_cond_signal(&log->done[(log->round + 1) % 2]);
+		serve(log);
 	}
 	pthread_mutex_unlock(&log->lock);
 }
@@ -301,6 +386,6 @@ void pf_log_take_back(struct pf_log *log, struct pf_log_writes *writes)
 	}
 	/* who waited for the commit that has them comes back before it ends when a gap was opened meanwhile */
 	while (is_taken(log, writes))
-		pthread_cond_wait(&log->done[log->round % 2], &log->lock);
+		pthread_cond_wait(&log->changed, &log->lock);
 	pthread_mutex_unlock(&log->lock);
 }

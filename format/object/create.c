@@ -120,7 +120,7 @@ static int create(struct pf_pool *pool, uint64_t parent, struct creation *c, str
 	err = pf_dir_get(pool, parent, &c->dir);
 	if (!err) {
 		struct timespec now = pf_inode_now(pool);
-		pthread_rwlock_wrlock(&c->dir->lock);
+		pf_inode_lock(c->dir);
 		inherit(c->dir, cred, &c->item);
 		c->item.parent = parent;
 		c->item.atime = c->item.mtime = c->item.ctime = c->item.btime = now;

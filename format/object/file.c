@@ -276,7 +276,7 @@ int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const v
 	size_t done = 0;
 	bool tried = false;
 	do {
-		pthread_rwlock_wrlock(&inode->lock);
+		pf_inode_lock(inode);
 		err = write_locked(pool, inode, off_bytes, buf, len_bytes, flags, &done);
 		pthread_rwlock_unlock(&inode->lock);
 	} while (pf_stage_gives_way(pool, err, &tried));

@@ -35,6 +35,7 @@ int pf_icache_create(struct pf_icache **out)
 static void inode_free(struct pf_inode *inode)
 {
 	pthread_rwlock_destroy(&inode->lock);
+	sem_destroy(&inode->committable);
 	pf_dirty_free(&inode->dirty);
 	free(inode);
 }
@@ -105,6 +106,7 @@ static struct pf_inode *inode_alloc(uint64_t ino, const struct pf_inode_item *it
 	if (!inode)
 		return NULL;
 	pthread_rwlock_init(&inode->lock, NULL);
+	sem_init(&inode->committable, 0, 1);
 	inode->ino = ino;
 	inode->type = item->mode & 0170000;
 	inode->item = *item;
@@ -322,7 +324,7 @@ void pf_forget(struct pf_pool *pool, uint64_t ino, uint64_t nr)
 	pthread_mutex_unlock(&c->lock);
 	if (!orphan)
 		return;
-	pthread_rwlock_wrlock(&orphan->lock);
+	pf_inode_lock(orphan);
 	if (pf_inode_is_abandoned(pool, orphan)) {
 		pf_stage_drop(pool, orphan);
 		pf_orphan_settle(pool, orphan); /* else it is for the next mount */
@@ -353,6 +355,42 @@ void pf_inode_set_orphan(struct pf_pool *pool, struct pf_inode *inode, bool orph
 	pthread_mutex_unlock(&pool->icache->lock);
 }
 
+static void wait_committable(struct pf_inode *inode)
+{
+	while (sem_wait(&inode->committable))
+		; /* a signal */
+}
+
+void pf_inode_lock(struct pf_inode *inode)
+{
+	pthread_rwlock_wrlock(&inode->lock);
+	while (inode->committing) {
+		pthread_rwlock_unlock(&inode->lock);
+		wait_committable(inode);
+		sem_post(&inode->committable);
+		pthread_rwlock_wrlock(&inode->lock);
+	}
+}
+
+void pf_inode_begin_commit(struct pf_inode *inode)
+{
+	assert(!inode->committing);
+	wait_committable(inode);
+	inode->committing = true;
+}
+
+void pf_inode_lock_committing(struct pf_inode *inode)
+{
+	pthread_rwlock_wrlock(&inode->lock);
+	assert(inode->committing);
+}
+
+void pf_inode_end_commit(struct pf_inode *inode)
+{
+	inode->committing = false;
+	sem_post(&inode->committable);
+}
+
 static void sort_by_number(struct pf_inode **inodes, unsigned nr)
 {
 	for (unsigned i = 1; i < nr; i++) {
@@ -369,7 +407,7 @@ void pf_inode_lock_all(struct pf_inode **inodes, unsigned nr)
 	sort_by_number(inodes, nr);
 	for (unsigned i = 0; i < nr && inodes[i]; i++) {
 		if (!i || inodes[i] != inodes[i - 1])
-			pthread_rwlock_wrlock(&inodes[i]->lock);
+			pf_inode_lock(inodes[i]);
 	}
 }
 

@@ -17,6 +17,9 @@
  *   I6  What an fsync must know of an inode that leaves the cache and comes back is remembered (object/evicted.h).
  *   I7  While records are being redone, orphans are kept: a later record may give them a name.
  *
+ *   I8  While 'committing', what is staged belongs to a commit that is under way without a thread of its own: nobody locks the inode
+ *       exclusively but who ends that. It is read as ever.
+ *
  * Locks: inode->lock guards item and everything staged. Cache lock inside. See block/engine.h I1 for the order.
  * Uses: block, ondisk/item.
  */
@@ -29,6 +32,8 @@
 #include "object/posix.h"
 #include "ondisk/item.h"
 
+#include <semaphore.h>
+
 struct pf_stage;
 
 enum pf_known { PF_UNKNOWN, PF_ABSENT, PF_PRESENT };
@@ -36,7 +41,9 @@ enum pf_known { PF_UNKNOWN, PF_ABSENT, PF_PRESENT };
 struct pf_inode {
 	uint64_t ino;
 	uint32_t type; /* S_IFMT bits, never changing: may be read without the lock */
-	pthread_rwlock_t lock;
+	pthread_rwlock_t lock; /* exclusively: pf_inode_lock() */
+	bool committing;       /* under the exclusive lock */
+	sem_t committable;     /* 0 while it is, for those who wait */
 	struct pf_inode_item item;
 	uint64_t tree_size;
 	struct pf_place place;
@@ -84,6 +91,13 @@ void pf_inode_set_orphan(struct pf_pool *pool, struct pf_inode *inode, bool orph
 
 /* Nobody has a name or a reference any more: what is staged need not be written. */
 bool pf_inode_is_abandoned(struct pf_pool *pool, const struct pf_inode *inode);
+
+/* Exclusively, when nothing of it is being committed. */
+void pf_inode_lock(struct pf_inode *inode);
+/* I8. Exclusive lock held, which the first has got by pf_inode_lock(), the second in whatever thread by pf_inode_lock_committing(). */
+void pf_inode_begin_commit(struct pf_inode *inode);
+void pf_inode_end_commit(struct pf_inode *inode);
+void pf_inode_lock_committing(struct pf_inode *inode);
 
 /* Locks several exclusively in the order of their numbers; NULLs and doubles are skipped. */
 void pf_inode_lock_all(struct pf_inode **inodes, unsigned nr);

@@ -218,7 +218,7 @@ static int recover_range(struct pf_pool *pool, uint64_t seq, const struct pf_orp
 	int err = pf_inode_get(pool, range->ino, &inode);
 	if (err)
 		return err;
-	pthread_rwlock_wrlock(&inode->lock);
+	pf_inode_lock(inode);
 	if (inode->item.data_id == range->data_id)
 		err = pf_orphan_finish_range(pool, inode, seq, range->from_block, range->to_block);
 	else

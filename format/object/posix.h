@@ -125,5 +125,9 @@ int64_t pf_copy_range(struct pf_pool *pool, uint64_t from, uint64_t from_off, ui
 /* Durable when it returns: data and attributes of @ino, and in these versions all of the namespace. Reports an earlier
  * failed write of the file until that data is rewritten or truncated. */
 int pf_fsync(struct pf_pool *pool, uint64_t ino);
+/* The same without waiting: @done is called once with the result, before this returns or later, in whatever thread. The pool must not be
+ * closed before; and operations on the file that follow at once may wait a little. */
+typedef void pf_fsync_done_fn(void *arg, int err);
+void pf_fsync_start(struct pf_pool *pool, uint64_t ino, pf_fsync_done_fn *done, void *arg);
 
 #endif

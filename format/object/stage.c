@@ -226,46 +226,48 @@ static int map_promised(struct pf_pool *pool, struct pf_inode *inode, struct pf_
 	return err;
 }
 
-/* Record, commit, mapping. 0: durable; -EAGAIN: mapped only; else the error of the drain. */
-static int commit_prepared(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *w)
+/* What the log has taken, or was to take, enters the tree. Returns as pf_stage_commit_end(). */
+static int finish(struct pf_pool *pool, struct pf_inode *inode, struct pf_stage_commit *c, int promised)
 {
-	struct pf_log_writes writes = { 0 };
+	struct pf_write *w = &c->write;
 	bool moved;
-	int promised = pf_intent_file_with(pool, inode, w, &writes);
-	if (!promised) {
-		promised = pf_log_commit(pool->log);
-		if (promised)
-			pf_log_take_back(pool->log, &writes);
-	}
-	if (!writes.done)
-		pf_aio_run(pool->set->aio, writes.reqs, writes.nr); /* each request has its result */
-	int err = pf_block_complete(pool, w, &moved);
-	if (err)
-		return err;
-	err = promised ? map_drained(pool, inode, w, false) : map_promised(pool, inode, w);
-	pf_block_end(pool, w, !err);
-	if (err)
-		return err;
 	if (promised)
-		return -EAGAIN;
-	pf_dirty_clear(&inode->dirty);
-	return 0;
+		pf_log_take_back(pool->log, &c->log_writes);
+	if (!c->log_writes.done)
+		pf_aio_run(pool->set->aio, c->log_writes.reqs, c->log_writes.nr); /* each request has its result */
+	int err = pf_block_complete(pool, w, &moved);
+	if (!err) {
+		err = promised ? map_drained(pool, inode, w, false) : map_promised(pool, inode, w);
+		pf_block_end(pool, w, !err);
+	}
+	if (!err && !promised)
+		pf_dirty_clear(&inode->dirty);
+	pf_hold_leave(&pool->sync_hold);
+	settle(pool, inode, err);
+	return err ? err : promised ? -EAGAIN : 0;
 }
 
-int pf_stage_commit(struct pf_pool *pool, struct pf_inode *inode)
+int pf_stage_commit_begin(struct pf_pool *pool, struct pf_inode *inode, struct pf_stage_commit *c)
 {
 	if (!pool->log || !inode->stage || inode->stage->nr > COMMIT_BLOCKS_MAX || pf_pool_writable(pool) ||
 	    pf_breaks(pool->env, PF_BREAK_MAP_BEFORE_DATA))
 		return -EAGAIN;
-	struct pf_write w = write_of(inode);
-	int err = pf_block_prepare(pool, &w);
-	if (!err) {
-		pthread_rwlock_rdlock(&pool->sync_hold);
-		err = commit_prepared(pool, inode, &w);
-		pthread_rwlock_unlock(&pool->sync_hold);
-	}
-	bool mapped = !err || err == -EAGAIN;
-	settle(pool, inode, mapped ? 0 : err);
+	*c = (struct pf_stage_commit){ .write = write_of(inode) };
+	int err = pf_block_prepare(pool, &c->write);
+	if (err)
+		return settle(pool, inode, err);
+	pf_hold_enter(&pool->sync_hold);
+	err = pf_intent_file_with(pool, inode, &c->write, &c->log_writes);
+	if (err)
+		return finish(pool, inode, c, err);
+	pf_inode_begin_commit(inode);
+	return 0;
+}
+
+int pf_stage_commit_end(struct pf_pool *pool, struct pf_inode *inode, struct pf_stage_commit *c, int promised)
+{
+	int err = finish(pool, inode, c, promised);
+	pf_inode_end_commit(inode);
 	return err;
 }
 
@@ -291,7 +293,7 @@ static void move_to_end(struct pf_pool *pool, struct pf_inode *inode)
 
 static int drain_one(struct pf_pool *pool, struct pf_inode *inode)
 {
-	pthread_rwlock_wrlock(&inode->lock);
+	pf_inode_lock(inode);
 	int err = pf_stage_drain(pool, inode);
 	if (err)
 		move_to_end(pool, inode);

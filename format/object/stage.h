@@ -18,6 +18,7 @@
 #ifndef PF_OBJECT_STAGE_H
 #define PF_OBJECT_STAGE_H
 
+#include "log/log.h"
 #include "object/inode.h"
 
 #define PF_STAGE_BLOCKS 256u
@@ -46,10 +47,18 @@ void pf_stage_drop_all(struct pf_pool *pool);
 int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode);
 
 /* An fsync of few staged blocks in one round of writes and one of flushes (design idea 3): the record of the file goes into the log
- * before its blocks are written, the commit writes both, and the mapping follows. 0: all of the file is durable, nothing is
- * staged; -EAGAIN: this is no such case, or the log could not promise it: what was staged is drained or still staged, and
- * nothing is promised; else the error of the drain, as pf_stage_drain(). Exclusive inode lock. */
-int pf_stage_commit(struct pf_pool *pool, struct pf_inode *inode);
+ * before its blocks are written, the commit of the log writes both, and the mapping follows. */
+struct pf_stage_commit {
+	struct pf_write write;
+	struct pf_log_writes log_writes;
+};
+/* Exclusive inode lock. 0: the record is in the log; the file is 'committing' (inode.h I8) and no checkpoint can be frozen until
+ * pf_stage_commit_end(), which follows the commit of the log. -EAGAIN: this is no such case, or the log could not take it;
+ * what was staged is drained or still staged, and nothing is promised. Else the error of the drain, as pf_stage_drain(). */
+int pf_stage_commit_begin(struct pf_pool *pool, struct pf_inode *inode, struct pf_stage_commit *c);
+/* @promised: what pf_log_commit() said. Inode locked by pf_inode_lock_committing(), any thread. 0: all of the file is durable,
+ * nothing is staged; -EAGAIN: drained only; else the error of the drain. */
+int pf_stage_commit_end(struct pf_pool *pool, struct pf_inode *inode, struct pf_stage_commit *c, int promised);
 
 /* No inode lock held: drains every inode that has staged blocks now. 0: all of that is in the tree. Else the first error, having
  * tried all; it may be that of a drain in another thread. */

@@ -22,12 +22,7 @@ static void init_locks(struct pf_pool *pool)
 	pthread_mutex_init(&pool->super_lock, NULL);
 	pthread_mutex_init(&pool->staging_lock, NULL);
 	pthread_mutex_init(&pool->reap_lock, NULL);
-	/* a freeze must not wait for ever because fsyncs never end */
-	pthread_rwlockattr_t attr;
-	pthread_rwlockattr_init(&attr);
-	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-	pthread_rwlock_init(&pool->sync_hold, &attr);
-	pthread_rwlockattr_destroy(&attr);
+	pf_hold_init(&pool->sync_hold);
 }
 
 static void set_state(struct pf_pool *pool, const struct pf_pool_options *options)
@@ -122,7 +117,7 @@ void pf_pool_free(struct pf_pool *pool)
 	pthread_mutex_destroy(&pool->super_lock);
 	pthread_mutex_destroy(&pool->staging_lock);
 	pthread_mutex_destroy(&pool->reap_lock);
-	pthread_rwlock_destroy(&pool->sync_hold);
+	pf_hold_destroy(&pool->sync_hold);
 	free(pool);
 }
 

@@ -95,7 +95,7 @@ START_TEST(followers_share_failures)
 }
 END_TEST
 
-/* A gap while they wait: those of the round under way are served, the others are told at once or after it. */
+/* A gap while they wait: those of the round under way are served, the others are told after it. */
 START_TEST(gap_while_waiting)
 {
 	pthread_t threads[3];
@@ -109,18 +109,17 @@ START_TEST(gap_while_waiting)
 	pthread_create(&threads[2], NULL, commit, &results[2]);
 	nap(10000);
 	pf_log_lose(rig.log);
-	pthread_join(threads[2], NULL); /* does not wait for the flush */
-	ck_assert_int_eq(results[2], -EAGAIN);
 	simdisk_set_hang(disk, 0);
-	pthread_join(threads[0], NULL);
+	for (unsigned i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
 	ck_assert_int_eq(results[0], 0);
-	pthread_join(threads[1], NULL);
 	ck_assert(results[1] == 0 || results[1] == -EAGAIN); /* the latter if it came late */
+	ck_assert_int_eq(results[2], -EAGAIN);
 	rig_free(&rig);
 }
 END_TEST
 
-/* A checkpoint that becomes durable while they wait serves them. */
+/* A checkpoint that becomes durable while they wait serves them, without another round. */
 START_TEST(release_while_waiting)
 {
 	pthread_t threads[2];
@@ -132,15 +131,76 @@ START_TEST(release_while_waiting)
 	pthread_create(&threads[1], NULL, commit, &results[1]);
 	nap(10000);
 	pf_log_release(rig.log, pf_log_freeze(rig.log));
-	pthread_join(threads[1], NULL);
-	ck_assert_int_eq(results[1], 0);
 	/* what is being written keeps its memory, and its place in the ring */
 	for (unsigned i = 0; i < 40; i++)
 		append_one(0);
 	simdisk_set_hang(disk, 0);
-	pthread_join(threads[0], NULL);
-	ck_assert_int_eq(results[0], 0);
+	for (unsigned i = 0; i < 2; i++) {
+		pthread_join(threads[i], NULL);
+		ck_assert_int_eq(results[i], 0);
+	}
+	ck_assert_uint_eq(rig_stats(&rig).nr_commits, 1);
 	ck_assert_int_eq(pf_log_commit(rig.log), 0);
+	rig_free(&rig);
+}
+END_TEST
+
+/* Waits without a thread of their own: all of a commit have their first call before any has its second, by whoever made it. */
+struct call {
+	struct pf_log_wait wait; /* first */
+	unsigned nr_calls, first, second;
+	int result;
+	pthread_t by;
+};
+static atomic_uint nr_calls;
+
+static bool called(struct pf_log_wait *wait)
+{
+	struct call *c = (struct call *)wait;
+	unsigned at = atomic_fetch_add(&nr_calls, 1);
+	*(c->nr_calls++ ? &c->second : &c->first) = at;
+	c->result = wait->result;
+	c->by = pthread_self();
+	return c->nr_calls < 2;
+}
+
+START_TEST(waits_without_threads)
+{
+	static struct call calls[NR_THREADS];
+	pthread_t thread;
+	int result;
+	memset(calls, 0, sizeof(calls));
+	atomic_store(&nr_calls, 0);
+	rig_new(&rig, 2, rings, 0);
+	struct simdisk *disk = simworld_disk(rig.world, 1);
+	start_and_hang(&thread, append_and_commit, &result, disk, SIM_FLUSH);
+	for (unsigned i = 0; i < NR_THREADS; i++) {
+		append_one(0);
+		calls[i].wait.done = called;
+		pf_log_commit_start(rig.log, &calls[i].wait);
+		ck_assert_uint_eq(calls[i].nr_calls, 0);
+	}
+	simdisk_set_hang(disk, 0);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(result, 0);
+	for (unsigned i = 0; i < NR_THREADS; i++) {
+		ck_assert_uint_eq(calls[i].nr_calls, 2);
+		ck_assert_int_eq(calls[i].result, 0);
+		ck_assert_uint_lt(calls[i].first, NR_THREADS);
+		ck_assert_uint_ge(calls[i].second, NR_THREADS);
+		ck_assert(pthread_equal(calls[i].by, thread));
+	}
+	ck_assert_uint_eq(rig_stats(&rig).nr_commits, 2);
+	/* nobody is at it: at once; and when there is nothing to do, or nothing can be promised */
+	struct call now = { .wait = { .done = called } };
+	append_one(0);
+	pf_log_commit_start(rig.log, &now.wait);
+	ck_assert(now.nr_calls == 2 && now.result == 0 && pthread_equal(now.by, pthread_self()));
+	pf_log_commit_start(rig.log, &now.wait);
+	ck_assert(now.nr_calls == 3 && now.result == 0);
+	pf_log_lose(rig.log);
+	pf_log_commit_start(rig.log, &now.wait);
+	ck_assert(now.nr_calls == 4 && now.result == -EAGAIN);
 	rig_free(&rig);
 }
 END_TEST
@@ -175,18 +235,25 @@ START_TEST(release_while_writing)
 }
 END_TEST
 
-/* Who comes back from a commit because of a gap waits for the round that has his writes. */
+/* Who is told of a gap waits for the round that has his writes. */
 struct taker {
 	struct pf_aio_req req;
 	struct pf_log_writes writes;
-	int result;
 	atomic_bool back;
 };
 
 static void *commit_and_take_back(void *arg)
 {
 	struct taker *t = arg;
-	t->result = pf_log_commit(rig.log);
+	ck_assert_int_eq(pf_log_commit(rig.log), 0);
+	pf_log_take_back(rig.log, &t->writes);
+	atomic_store(&t->back, true);
+	return NULL;
+}
+
+static void *take_back(void *arg)
+{
+	struct taker *t = arg;
 	pf_log_take_back(rig.log, &t->writes);
 	atomic_store(&t->back, true);
 	return NULL;
@@ -209,7 +276,7 @@ START_TEST(take_back_while_writing)
 		ck_assert(pf_log_append_with(rig.log, &part, 1, 1 << 2, &takers[i].writes));
 	}
 	start_and_hang(&threads[0], commit_and_take_back, &takers[0], disk, SIM_WRITE);
-	pthread_create(&threads[1], NULL, commit_and_take_back, &takers[1]);
+	pthread_create(&threads[1], NULL, take_back, &takers[1]);
 	nap(10000);
 	pf_log_lose(rig.log);
 	nap(10000);
@@ -220,8 +287,6 @@ START_TEST(take_back_while_writing)
 		ck_assert(takers[i].writes.done);
 		ck_assert_int_eq(takers[i].req.result, 0);
 	}
-	ck_assert_int_eq(takers[0].result, 0);
-	ck_assert_int_eq(takers[1].result, -EAGAIN);
 	rig_free(&rig);
 }
 END_TEST
@@ -367,6 +432,7 @@ int main(void)
 	tcase_add_test(tc, followers_share_failures);
 	tcase_add_test(tc, gap_while_waiting);
 	tcase_add_test(tc, release_while_waiting);
+	tcase_add_test(tc, waits_without_threads);
 	tcase_add_test(tc, release_while_writing);
 	tcase_add_test(tc, take_back_while_writing);
 	tcase_add_test(tc, everything_in_the_log);
