@@ -17,6 +17,7 @@ unit_tests = \
 	tests/unit/test_complete \
 	tests/unit/test_discard \
 	tests/unit/test_discard_pool \
+	tests/unit/test_fsync_start \
 	tests/unit/test_geometry \
 	tests/unit/test_intent \
 	tests/unit/test_intent_nomem \
@@ -268,6 +269,7 @@ thread_tests = \
 	tests/sim/test_parallel \
 	tests/unit/test_aio \
 	tests/unit/test_attack_engine \
+	tests/unit/test_fsync_start \
 	tests/unit/test_intent_sync \
 	tests/unit/test_log_parallel \
 	tests/unit/test_posix_space \
