@@ -4,6 +4,7 @@
 #include "transport.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
@@ -81,6 +82,17 @@ static int64_t write_all(struct pf_pool *pool, uint64_t ino, uint64_t off, const
 	return (int64_t)done;
 }
 
+/* The flush of a file that is synced after each write need not wait until the kernel has asked for it too. */
+#define SYNC_AHEAD_BYTES ((size_t)64 << 10)
+
+static void sync_ahead(struct pf_pool *pool, uint64_t ino)
+{
+	struct timespec now;
+	transport_answered();
+	clock_gettime(CLOCK_REALTIME_COARSE, &now); /* by which the kernel sets times */
+	pf_fsync_ahead(pool, ino, &now);
+}
+
 void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	const struct fuse_in_header *in = transport_request();
@@ -100,10 +112,13 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_
 		notices_failure(fs, ino, -pf_errno((int)n));
 	else if (from_cache)
 		notices_blocks(fs, ino);
-	if (n < 0)
+	if (n < 0) {
 		reply_code(req, (int)n);
-	else
-		fuse_reply_write(req, (size_t)n);
+		return;
+	}
+	fuse_reply_write(req, (size_t)n);
+	if (size <= SYNC_AHEAD_BYTES)
+		sync_ahead(pool, ino);
 }
 
 /* An fsync under way: no worker waits for it. */

@@ -57,6 +57,7 @@ struct worker {
 	uint64_t offered; /* by the kernel, in INIT */
 	uint32_t setxattr_flags;
 	const struct fuse_in_header *current;
+	uint64_t answered_ns; /* 0: when its handler returns */
 };
 
 struct transport {
@@ -234,6 +235,11 @@ void transport_waits(bool begins)
 	}
 }
 
+void transport_answered(void)
+{
+	self->answered_ns = clock_ns();
+}
+
 /* Requests whose like took long of late count as waiting; how long is a moving mean of each opcode. Those that sync say it
  * themselves, because some of them wait for a disk on behalf of all others. */
 static void process_timed(struct worker *w, size_t len)
@@ -246,10 +252,11 @@ static void process_timed(struct worker *w, size_t len)
 	if (slow)
 		transport_waits(true);
 	uint64_t start = clock_ns();
+	w->answered_ns = 0;
 	process(w, w->request, len);
 	if (slow)
 		transport_waits(false);
-	uint64_t took = clock_ns() - start;
+	uint64_t took = (w->answered_ns ? w->answered_ns : clock_ns()) - start;
 	if (took > 1000000000)
 		took = 1000000000;
 	/* lost updates of other workers do no harm */

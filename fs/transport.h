@@ -54,6 +54,8 @@ void *transport_scratch(size_t *cap);
 uint32_t transport_setxattr_flags(void);
 /* The handler begins to wait for a disk, or has done so (I4). May be nested; in threads that are no workers nothing happens. */
 void transport_waits(bool begins);
+/* The request has been answered: what the handler does from here on is not its cost. */
+void transport_answered(void);
 /* To answer a request in another thread: what the first returns in the worker, the second is given there. */
 int transport_reply_fd(void);
 void transport_set_reply_fd(int fd);

@@ -18,6 +18,7 @@ struct fsync {
 	struct pf_stage_commit staged;
 	enum { PLAIN, STAGED, JOINED } kind; /* what the commit holds of the file: its record; its data too; another fsync's */
 	enum { COMMITTED, REPORTED, REFUSED, SLOW } step;
+	bool ahead; /* nobody has asked for it yet */
 	int err;
 	pf_fsync_done_fn *done;
 	void *arg;
@@ -47,6 +48,17 @@ static int check_lost(struct pf_pool *pool, struct pf_inode *inode)
 	return err;
 }
 
+#define IN_STEP 4 /* fsyncs after one write each: there will be another */
+
+static void note_step(struct pf_inode *inode)
+{
+	if (inode->nr_written == 1)
+		inode->nr_in_step += inode->nr_in_step < UINT8_MAX;
+	else if (inode->nr_written)
+		inode->nr_in_step = 0;
+	inode->nr_written = 0;
+}
+
 /* Drained and its record in the log, or its blocks left to the commit of the log. Only the first of several who sync the same file does the
  * latter: the others wait for each other's commits, not for the file. -EAGAIN: only a checkpoint makes it durable. */
 static int begin(struct fsync *s)
@@ -54,6 +66,8 @@ static int begin(struct fsync *s)
 	struct pf_inode *inode = s->inode;
 	bool alone = atomic_fetch_add(&inode->nr_syncing, 1) == 0;
 	pthread_rwlock_wrlock(&inode->lock);
+	if (!s->ahead)
+		note_step(inode);
 	if (inode->committing) {
 		/* nobody changes the file's data before that is over: what it has is what this one is to make durable */
 		s->kind = JOINED;
@@ -96,6 +110,8 @@ static void end_staged(struct fsync *s, int promised)
 
 static int finish_slowly(struct fsync *s)
 {
+	if (s->ahead)
+		return 0; /* the fsync will find what is left to do */
 	int err = s->err == -EAGAIN ? checkpoint(s) : s->err;
 	return err ? err : check_lost(s->pool, s->inode);
 }
@@ -165,6 +181,30 @@ void pf_fsync_start(struct pf_pool *pool, uint64_t ino, pf_fsync_done_fn *done, 
 	}
 	free(s);
 	done(arg, err);
+}
+
+static void tell_nobody(void *arg, int err)
+{
+	(void)arg;
+	(void)err;
+}
+
+void pf_fsync_ahead(struct pf_pool *pool, uint64_t ino, const struct timespec *now)
+{
+	struct pf_inode *inode;
+	if (!pool->log || pool->read_only || pf_inode_get(pool, ino, &inode))
+		return;
+	pthread_rwlock_rdlock(&inode->lock);
+	bool expected = !inode->committing && inode->stage && inode->nr_written == 1 && inode->nr_in_step >= IN_STEP &&
+			inode->item.mtime.tv_sec == now->tv_sec && inode->item.mtime.tv_nsec == now->tv_nsec;
+	pthread_rwlock_unlock(&inode->lock);
+	struct fsync *s = expected ? malloc(sizeof(*s)) : NULL;
+	if (!s) {
+		pf_inode_put(pool, inode);
+		return;
+	}
+	*s = (struct fsync){ .pool = pool, .inode = inode, .ahead = true, .done = tell_nobody, .over = free_fsync };
+	start(s);
 }
 
 /* -- for who waits ------------------------------------------------------------------------------------------------------ */

@@ -256,6 +256,7 @@ static int write_locked(struct pf_pool *pool, struct pf_inode *inode, uint64_t o
 		if (!err)
 			*done += len;
 	}
+	inode->nr_written += inode->nr_written < UINT8_MAX;
 	return err;
 }
 

@@ -51,6 +51,8 @@ struct pf_inode {
 	struct pf_dirty dirty;  /* what is in the tree and not durable; with a log only */
 	struct pf_inode *staged_prev, *staged_next;
 	atomic_uint nr_syncing;    /* fsyncs of this inode under way */
+	uint8_t nr_written;        /* writes since the last fsync, and */
+	uint8_t nr_in_step;        /* how many fsyncs in a row had exactly one before them; both stop at 255 */
 	int write_error;           /* of staged blocks that could not be written: fsync tells (and clears on rewrite) */
 	enum pf_known capability;  /* whether security.capability is set */
 	struct {

@@ -213,6 +213,115 @@ START_TEST(at_once)
 }
 END_TEST
 
+/* -- before it is asked for ------------------------------------------------------------------------------------------------ */
+static struct timespec mtime_of(uint64_t ino)
+{
+	struct pf_attr attr;
+	ck_ok(pf_getattr(POOL, ino, &attr));
+	return attr.mtime;
+}
+
+/* What an attempt to sync ahead costs in flushes. */
+static uint64_t ahead(uint64_t ino, struct timespec now)
+{
+	uint64_t before = count(0, SIM_FLUSH);
+	pf_fsync_ahead(POOL, ino, &now);
+	return count(0, SIM_FLUSH) - before;
+}
+
+static void in_step(uint64_t f, unsigned nr)
+{
+	for (unsigned k = 0; k < nr; k++) {
+		put(f, 4096 * k, "step", 4);
+		sync_by_log(f);
+	}
+}
+
+START_TEST(a_guess)
+{
+	begin(_i);
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	ck_ok(pf_pool_sync(POOL));
+	ck_assert_uint_eq(ahead(f, mtime_of(f)), 0);
+	ck_assert_uint_eq(ahead(12345, mtime_of(f)), 0);
+	in_step(f, 3);
+	put(f, 0, "three are not enough", 20);
+	ck_assert_uint_eq(ahead(f, mtime_of(f)), 0);
+	sync_by_log(f);
+	ck_assert_uint_eq(ahead(f, mtime_of(f)), 0); /* nothing was written */
+	put(f, 0, "its time is to come", 19);
+	struct timespec later = mtime_of(f);
+	later.tv_nsec++;
+	ck_assert_uint_eq(ahead(f, later), 0);
+	ck_assert_uint_eq(ahead(f, mtime_of(f)), 1);
+	uint64_t flushes = count(0, SIM_FLUSH);
+	sync_by_log(f); /* has been done */
+	ck_assert_uint_eq(count(0, SIM_FLUSH), flushes);
+	put(f, 0, "durable without an fsync", 24);
+	ck_assert_uint_eq(ahead(f, mtime_of(f)), 1);
+	crash_and_compare(_i);
+	end();
+}
+END_TEST
+
+START_TEST(a_wrong_guess)
+{
+	begin(_i);
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	in_step(f, 10);
+	put(f, 0, "one", 3);
+	ck_assert_uint_eq(ahead(f, mtime_of(f)), 1);
+	put(f, 4096, "two", 3); /* and no fsync between them */
+	ck_assert_uint_eq(ahead(f, mtime_of(f)), 0);
+	sync_by_log(f);
+	for (unsigned k = 0; k < 4; k++) {
+		put(f, 0, "has to be in step again", 23);
+		ck_assert_uint_eq(ahead(f, mtime_of(f)), 0);
+		sync_by_log(f);
+	}
+	put(f, 0, "is", 2);
+	ck_assert_uint_eq(ahead(f, mtime_of(f)), 1);
+	sync_by_log(f);
+	crash_and_compare(_i);
+	end();
+}
+END_TEST
+
+/* Nobody hears of a failure before he asks. */
+START_TEST(a_guess_that_fails)
+{
+	begin(_i);
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	in_step(f, 10);
+	put(f, 0, "not on disk", 11);
+	struct sim_fault fault = { .ops = SIM_WRITE, .kind = SIM_FAIL };
+	simworld_add_fault(sp->world, &fault);
+	pf_fsync_ahead(POOL, f, &(struct timespec){ mtime_of(f).tv_sec, mtime_of(f).tv_nsec });
+	ck_bytes(f, 0, "not on disk", 11);
+	ck_assert_int_lt(pf_fsync(POOL, f), 0);
+	simworld_clear_faults(sp->world);
+	ck_ok(pf_fsync(POOL, f));
+	crash_and_compare(_i);
+	end();
+}
+END_TEST
+
+/* Without a log, and where nothing may be written. */
+START_TEST(no_guess)
+{
+	struct simpool_config config = { .version = 5, .nr_members = 1, .size_bytes = 32 * MIB, .cache_bytes = 64 * MIB, .seed = 1 };
+	begin_config(&config);
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	for (unsigned k = 0; k < 10; k++) {
+		put(f, 0, "step", 4);
+		ck_ok(pf_fsync(POOL, f));
+	}
+	put(f, 0, "more", 4);
+	ck_assert_uint_eq(ahead(f, mtime_of(f)), 0);
+	end();
+}
+END_TEST
+
 /* -- many ------------------------------------------------------------------------------------------------------------------ */
 #define NR_THREADS 4
 #define NR_ROUNDS  150
@@ -268,6 +377,10 @@ int main(void)
 	tcase_add_loop_test(tc, a_flush_that_fails, 0, NR_SCENES);
 	tcase_add_loop_test(tc, a_record_that_is_lost, 0, NR_SCENES);
 	tcase_add_loop_test(tc, at_once, 0, NR_SCENES);
+	tcase_add_loop_test(tc, a_guess, 0, NR_SCENES);
+	tcase_add_loop_test(tc, a_wrong_guess, 0, NR_SCENES);
+	tcase_add_loop_test(tc, a_guess_that_fails, 0, NR_SCENES);
+	tcase_add_test(tc, no_guess);
 	tcase_add_loop_test(tc, many_at_once, 0, NR_SCENES);
 	suite_add_tcase(s, tc);
 	return run_suite(s);
