@@ -217,7 +217,7 @@ EXTRA_DIST += tests/images/make_golden.sh \
 EXTRA_DIST += tests/cli/functions.sh
 TESTS += $(sim_tests) $(cli_tests) $(lint_tests)
 EXTRA_DIST += $(cli_tests) $(lint_tests) $(mount_tests) tests/mount/functions.sh
-EXTRA_DIST += $(accept_tests) tests/accept/functions.sh
+EXTRA_DIST += $(accept_tests) tests/accept/functions.sh tests/accept/promises.py
 
 TEST_EXTENSIONS = .sh .py
 SH_LOG_COMPILER = bash
