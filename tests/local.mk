@@ -124,6 +124,7 @@ accept_tests = \
 	tests/accept/many_files.sh \
 	tests/accept/messages.sh \
 	tests/accept/programs.sh \
+	tests/accept/prototype.sh \
 	tests/accept/refill.sh \
 	tests/accept/three_members.sh
 

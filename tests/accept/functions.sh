@@ -102,6 +102,14 @@ pool_scrub() {
 	printf '%s\n' "$text" | tail -n 1
 }
 
+# mount_again [OPTION,...]: after a crash. It may say which fsyncs had not returned, and nothing else.
+mount_again() {
+	local text
+	text=$("$MOUNT" "$spec" "$mnt" ${1:+-o "$1"} 2>&1) || die "mount.poolfs $spec: $text"
+	text=$(grep -v ': an fsync that was under way at the crash did not complete; the file is as it was before$' <<<"$text")
+	[ -z "$text" ] || fail "mount.poolfs printed: $text"
+}
+
 # df_bytes DIR: free and available bytes, as df has them
 df_bytes() {
 	stat -f -c '%f %a %S' "$1" | awk '{ printf "%.0f %.0f\n", $1 * $3, $2 * $3 }'

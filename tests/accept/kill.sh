@@ -44,7 +44,7 @@ one_round() {
 		recoveries=$((recoveries + 1)) again=$((RANDOM % 2))
 	done
 	other_order
-	pool_mount commit=1
+	mount_again commit=1
 	nr=$(timeout 200 python3 "$promises" check "$mnt" "$notes" "$load" ${last:+"$last"} 2>&1) || fail "$what: $nr"
 	find "$mnt" -type f -exec cat {} + >/dev/null || fail "$what: not every file can be read"
 	[[ $nr != *[!0-9]* ]] && total=$((total + nr))

@@ -588,6 +588,13 @@ class Database(Promise):
             db.execute('DELETE FROM t WHERE nr = ?', (nr - self.window,))
             db.execute('UPDATE last SET nr = ?', (nr,))
             db.execute('COMMIT')
+            # Where the directory of the journal cannot be opened to sync it, because the daemon was killed just then, sqlite
+            # takes no notice: a commit counts when the daemon was there after it.
+            try:
+                os.statvfs(self.dir)
+            except OSError:
+                self.note(unsure=nr)
+                raise
             self.note(committed=nr)
 
     def check(self, notes):

@@ -25,21 +25,49 @@ START_TEST(nothing_changed_nothing_written)
 }
 END_TEST
 
-/* Each member is flushed once when something was written to it since its last flush; log members always are written to. */
-START_TEST(one_flush_per_member_written)
+static void begin_placed(unsigned nr_members, unsigned placement)
 {
-	unsigned nr_members = (unsigned)_i;
-	begin_with(nr_members, 32 * MIB, 64 * MIB);
-	uint8_t *p = pattern(1, 4096);
-	uint64_t files[6];
-	for (unsigned k = 0; k < 6; k++) {
-		char name[8];
+	struct simpool_config config = { .version = PF_VERSION_NEWEST,
+					 .nr_members = nr_members,
+					 .placement = placement,
+					 .size_bytes = 32 * MIB,
+					 .cache_bytes = 64 * MIB,
+					 .seed = 1 };
+	begin_config(&config);
+}
+
+/* What loop tests over 1 to 3 members and both placements are run with. */
+#define NR_PLACED 6
+static unsigned placed_members(int i)
+{
+	return (unsigned)i % 3 + 1;
+}
+static unsigned placed_how(int i)
+{
+	return i < 3 ? PF_PLACE_FILE : PF_PLACE_STRIPE;
+}
+
+static void make_files(uint64_t *files, unsigned nr)
+{
+	for (unsigned k = 0; k < nr; k++) {
+		char name[16];
 		sprintf(name, "%u", k);
 		files[k] = make_file(PF_ROOT_INO, name);
 	}
 	ck_ok(pf_pool_sync(POOL));
-	uint64_t gen = generation(), third = 0;
-	for (unsigned k = 0; k < 120; k++) {
+}
+
+/* Each member is flushed once when something was written to it since its last flush; log members always are written to. */
+START_TEST(one_flush_per_member_written)
+{
+	enum { NR_FILES = 6, NR_SYNCS = 120, NR_WRITES = 80 };
+	unsigned nr_members = placed_members(_i), third = 0;
+	begin_placed(nr_members, placed_how(_i));
+	uint8_t *p = pattern(1, 4096);
+	uint64_t files[NR_FILES];
+	make_files(files, NR_FILES);
+	uint64_t gen = generation();
+	for (unsigned k = 0; k < NR_SYNCS; k++) {
 		uint64_t flushes[3], writes[3];
 		for (unsigned d = 0; d < nr_members; d++) {
 			flushes[d] = count(d, SIM_FLUSH);
@@ -47,10 +75,10 @@ START_TEST(one_flush_per_member_written)
 		}
 		struct pf_attr in = { .mode = 0600 + k };
 		if (k % 3)
-			put(files[k % 6], 4096 * (k / 10), p, 4096);
+			put(files[k % NR_FILES], MIB * (k / 10), p, 4096);
 		else
-			ck_ok(pf_setattr(POOL, files[k % 6], PF_ATTR_MODE, &in, NULL));
-		ck_ok(pf_fsync(POOL, files[k % 6]));
+			ck_ok(pf_setattr(POOL, files[k % NR_FILES], PF_ATTR_MODE, &in, NULL));
+		ck_ok(pf_fsync(POOL, files[k % NR_FILES]));
 		for (unsigned d = 0; d < nr_members; d++) {
 			uint64_t written = count(d, SIM_WRITE) - writes[d];
 			ck_assert_msg(d > 1 || written, "fsync %u wrote nothing to member %u", k, d);
@@ -61,8 +89,13 @@ START_TEST(one_flush_per_member_written)
 		}
 	}
 	ck_assert_uint_eq(generation(), gen);
-	/* a member without log only has data of files */
-	ck_assert_uint_eq(third, nr_members == 3 ? 80 : 0);
+	/* a member without log only has data of files: all of it, or every third piece of them */
+	if (nr_members < 3)
+		ck_assert_uint_eq(third, 0);
+	else if (placed_how(_i) == PF_PLACE_FILE)
+		ck_assert_uint_eq(third, NR_WRITES);
+	else
+		ck_assert_msg(third > 0 && third < NR_WRITES, "%u of %d writes were to the member without log", third, NR_WRITES);
 	free(p);
 	crash_and_compare(0);
 	end();
@@ -115,6 +148,72 @@ START_TEST(callers_share_flushes)
 	}
 	ck_assert_uint_eq(count(0, SIM_FLUSH) - flushes, 2);
 	crash_and_compare(_i);
+	end();
+}
+END_TEST
+
+/* Flushes as long as those of a disk, or there would be nothing to share. */
+static const struct pf_io_ops *quick_ops;
+
+static int slow_flush(struct pf_io *io)
+{
+	usleep(500);
+	return quick_ops->flush(io);
+}
+
+struct looper {
+	pthread_t thread;
+	uint64_t ino;
+	unsigned nr;
+	uint8_t *p;
+	int result;
+};
+
+static void *write_and_sync_often(void *arg)
+{
+	struct looper *l = arg;
+	for (unsigned k = 0; k < l->nr && !l->result; k++) {
+		int64_t n = pf_write(POOL, l->ino, 4096 * (uint64_t)k, l->p, 4096, 0);
+		l->result = n == 4096 ? pf_fsync(POOL, l->ino) : n < 0 ? (int)n : -EIO;
+	}
+	return NULL;
+}
+
+/* Eight threads, each in a loop of 4 KiB write and fsync: fewer flushes than fsyncs, on each member. */
+START_TEST(eight_threads_take_fewer_flushes)
+{
+	enum { NR_THREADS = 8, NR_SYNCS = 24 }; /* a block of the ring for each fsync would fit */
+	unsigned nr_members = placed_members(_i);
+	begin_placed(nr_members, placed_how(_i));
+	struct looper loopers[NR_THREADS];
+	uint64_t files[NR_THREADS], flushes[3];
+	make_files(files, NR_THREADS);
+	struct pf_io_ops slow = *POOL->set->members[0].io->ops;
+	quick_ops = POOL->set->members[0].io->ops;
+	slow.flush = slow_flush;
+	for (unsigned d = 0; d < nr_members; d++) {
+		POOL->set->members[d].io->ops = &slow;
+		flushes[d] = count(d, SIM_FLUSH);
+	}
+	uint64_t gen = generation();
+	for (unsigned k = 0; k < NR_THREADS; k++) {
+		loopers[k] = (struct looper){ .ino = files[k], .nr = NR_SYNCS, .p = pattern(k, 4096) };
+		ck_assert_int_eq(pthread_create(&loopers[k].thread, NULL, write_and_sync_often, &loopers[k]), 0);
+	}
+	for (unsigned k = 0; k < NR_THREADS; k++) {
+		pthread_join(loopers[k].thread, NULL);
+		ck_ok(loopers[k].result);
+		free(loopers[k].p);
+	}
+	ck_assert_uint_eq(generation(), gen);
+	for (unsigned d = 0; d < nr_members; d++) {
+		uint64_t nr = count(d, SIM_FLUSH) - flushes[d];
+		POOL->set->members[d].io->ops = quick_ops;
+		ck_assert_msg(nr < NR_THREADS * NR_SYNCS, "%ju flushes of member %u for %d fsyncs by %d threads", (uintmax_t)nr, d,
+			      NR_THREADS * NR_SYNCS, NR_THREADS);
+		ck_assert_msg(nr > 0, "no flush of member %u", d);
+	}
+	crash_and_compare(0);
 	end();
 }
 END_TEST
@@ -438,8 +537,9 @@ int main(void)
 	TCase *tc = tcase_create("sync");
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, nothing_changed_nothing_written, 0, NR_SCENES);
-	tcase_add_loop_test(tc, one_flush_per_member_written, 1, 4);
+	tcase_add_loop_test(tc, one_flush_per_member_written, 0, NR_PLACED);
 	tcase_add_loop_test(tc, callers_share_flushes, 0, NR_SCENES);
+	tcase_add_loop_test(tc, eight_threads_take_fewer_flushes, 0, NR_PLACED);
 	tcase_add_loop_test(tc, at_each_step_of_a_checkpoint, 0, NR_SCENES * (NR_STEPS + 1));
 	tcase_add_test(tc, more_files_than_the_cache_keeps);
 	tcase_add_loop_test(tc, a_file_in_many_pieces, 0, NR_SCENES);
