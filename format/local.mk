@@ -73,6 +73,7 @@ libpoolfs_a_SOURCES = \
 	format/space/discard_int.h \
 	format/space/epoch.c \
 	format/space/group.c \
+	format/space/home.c \
 	format/space/private.h \
 	format/space/reserve.c \
 	format/space/runs.h \

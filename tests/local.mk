@@ -19,6 +19,7 @@ unit_tests = \
 	tests/unit/test_discard_pool \
 	tests/unit/test_fsync_start \
 	tests/unit/test_geometry \
+	tests/unit/test_home \
 	tests/unit/test_intent \
 	tests/unit/test_intent_nomem \
 	tests/unit/test_intent_sync \
@@ -103,6 +104,7 @@ mount_tests = \
 	tests/mount/discard.sh \
 	tests/mount/elsewhere.sh \
 	tests/mount/holes.sh \
+	tests/mount/hostfull.sh \
 	tests/mount/kill.sh \
 	tests/mount/mount8.sh \
 	tests/mount/options.sh \

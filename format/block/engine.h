@@ -42,7 +42,6 @@ struct pf_pool {
 	bool data_csum, reclaim; /* features */
 	unsigned placement;      /* enum pf_placement */
 	uint64_t hash_seed;
-	uint64_t node_reserve; /* pf_space_node_reserve() */
 	bool was_clean; /* when it was opened */
 	atomic_int failed;       /* 0 or the first error that no checkpoint can get over */
 

@@ -7,7 +7,8 @@
 
 uint64_t pf_dirty_limit(struct pf_pool *pool)
 {
-	uint64_t room = pf_space_node_room(pool->space) / PF_NODE_BLOCKS, frozen = pf_tree_frozen(pool->tree);
+	uint64_t room = pf_space_node_room(pool->space), home = pf_space_home_room(pool->space), frozen = pf_tree_frozen(pool->tree);
+	room = (room < home ? room : home) / PF_NODE_BLOCKS;
 	uint64_t by_space = room > frozen ? (room - frozen) / 4 : 0;
 	uint64_t limit = pool->dirty_by_cache < by_space ? pool->dirty_by_cache : by_space;
 	return limit > DIRTY_MIN ? limit : DIRTY_MIN;
@@ -30,7 +31,7 @@ static uint64_t blocks_to_come(struct pf_pool *pool)
 
 static bool has_room(struct pf_pool *pool, enum pf_growth growth)
 {
-	uint64_t reserve = growth == PF_OVERWRITES ? pool->node_reserve / 2 : pool->node_reserve;
+	uint64_t reserve = pf_space_node_reserve(pool->space) / (growth == PF_OVERWRITES ? 2 : 1);
 	return pf_space_node_room(pool->space) >= reserve + blocks_to_come(pool);
 }
 
@@ -38,7 +39,7 @@ bool pf_staging_presses(struct pf_pool *pool)
 {
 	/* twice as much as the gate wants: others stage more meanwhile */
 	return atomic_load(&pool->staged_blocks) &&
-	       pf_space_node_room(pool->space) < pool->node_reserve + 2 * blocks_to_come(pool);
+	       pf_space_node_room(pool->space) < pf_space_node_reserve(pool->space) + 2 * blocks_to_come(pool);
 }
 
 int pf_node_gate(struct pf_pool *pool, enum pf_growth growth)

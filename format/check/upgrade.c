@@ -98,7 +98,6 @@ static void set_version(struct pf_pool *pool, const struct pf_super *super)
 	if (pool->reclaim)
 		pf_space_begin_reclaim(pool->space);
 	pf_space_begin_copies(pool->space);
-	pool->node_reserve = pf_space_node_reserve(pool->space);
 }
 
 static int refuse(const struct pf_pool *pool, unsigned to, struct pf_diag *diag)

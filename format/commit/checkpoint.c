@@ -80,6 +80,7 @@ static int write_nodes(struct pf_pool *pool)
 	int err = 0;
 	if (pf_breaks(pool->env, PF_BREAK_FLUSH_BEFORE_NODES))
 		err = flush_written(pool);
+	pf_space_ask_hosts(pool->space);
 	return err ? err : pf_tree_write_frozen(pool->tree, &c->next.root, &c->next.root_level);
 }
 

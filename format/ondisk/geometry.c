@@ -67,3 +67,14 @@ uint64_t pf_geometry_share_blocks(uint64_t pool_blocks, const struct pf_geometry
 	uint64_t quarter = (member->data_end - member->data_start) / 4;
 	return allowance + reserve < quarter ? allowance + reserve : quarter;
 }
+
+#define HOME_BLOCKS (256 * MIB_BLOCKS)
+
+uint64_t pf_geometry_home_blocks(const struct pf_geometry *member, uint64_t share_blocks)
+{
+	if (share_blocks <= 2 * HOME_BLOCKS)
+		return share_blocks;
+	uint64_t end = member->data_start + HOME_BLOCKS;
+	end = (end + PF_GROUP_BLOCKS - 1) / PF_GROUP_BLOCKS * PF_GROUP_BLOCKS;
+	return end - member->data_start;
+}

@@ -45,4 +45,8 @@ uint64_t pf_geometry_super_block(const struct pf_geometry *geo, unsigned ring, u
  * member's data space. */
 uint64_t pf_geometry_share_blocks(uint64_t pool_blocks, const struct pf_geometry *member);
 
+/* How much of a share of so many blocks, from data_start on, mkfs has the host of an image allocate: all of it up to 512 MiB, of
+ * a larger one what two checkpoints take at most, 256 MiB, up to the end of a group. The rest is allocated when nodes get there. */
+uint64_t pf_geometry_home_blocks(const struct pf_geometry *member, uint64_t share_blocks);
+
 #endif

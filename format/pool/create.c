@@ -144,10 +144,10 @@ static int clear_member(struct pf_io *io, const struct pf_geometry *geo)
 	return err ? err : pf_io_flush(io);
 }
 
-/* What must never meet ENOSPC of the host (pitfalls 5.9): fixed places, log, and the share of the nodes. */
+/* What must never meet ENOSPC of the host (pitfalls 5.9): fixed places, log, and of the share of the nodes what checkpoints need. */
 static int allocate_on_host(struct pf_io *io, const struct pf_geometry *geo, uint64_t share_blocks)
 {
-	int err = pf_io_allocate(io, 0, (geo->data_start + share_blocks) * PF_BLOCK_SIZE);
+	int err = pf_io_allocate(io, 0, (geo->data_start + pf_geometry_home_blocks(geo, share_blocks)) * PF_BLOCK_SIZE);
 	if (!err)
 		err = pf_io_allocate(io, geo->backup_block * PF_BLOCK_SIZE, PF_SUPER_RING_BLOCKS * (uint64_t)PF_BLOCK_SIZE);
 	return err;

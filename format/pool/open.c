@@ -81,7 +81,6 @@ int pf_pool_assemble(struct pf_set *set, const struct pf_pool_options *options, 
 	if (!err)
 		err = open_space(pool, fresh, diag);
 	if (!err) {
-		pool->node_reserve = pf_space_node_reserve(pool->space);
 		pf_space_set_node_blocks(pool->space, set->super.counters.node_blocks);
 		err = pf_tree_open(set, pool->space, &config, &pool->tree);
 	}

@@ -10,6 +10,8 @@
  * Nodes see whole quads only. Data sees all that is free, until the whole quads of a metadata member get fewer than its
  * share has: then it takes the clear blocks of broken quads first, and breaks more only down to what is kept (I7).
  *
+ * Both see the home of the nodes last (home.c), and nodes on a full host first.
+ *
  * Loading a map drops the lock. Nothing is carried over that: a run is looked for, measured against what the caller may
  * take, and taken in one go.
  */
@@ -25,6 +27,11 @@ enum view { /* what of the free blocks a search sees */
 	VIEW_WHOLE, /* those of whole quads */
 	VIEW_BROKEN,
 };
+enum where { /* which groups */
+	ANYWHERE,
+	OUTSIDE, /* of the home; nodes take only what the host has allocated */
+	AT_HOME,
+};
 enum { BROKEN_RUN_MAX = 2 * (PF_NODE_BLOCKS - 1) };
 
 struct search {
@@ -34,6 +41,7 @@ struct search {
 	struct pf_run *run; /* the result */
 	bool into_share;    /* a promise has to be kept that other members cannot keep */
 	enum view view;
+	enum where where;
 	uint32_t want; /* longest run worth looking for */
 	int load_err;
 };
@@ -83,10 +91,20 @@ static bool take(struct search *s, uint32_t group, uint32_t start, uint32_t len)
 /* -- one group
  * ---------------------------------------------------------------------------------------------------------- */
 
-/* Makes sure that the maps are there. False: bad, or no memory. */
+/* Nodes go where the host has allocated, or may yet. */
+static bool is_there(const struct search *s, uint32_t group)
+{
+	if (s->where != OUTSIDE)
+		return s->where == ANYWHERE || pf_home_has(s->m, group);
+	return !pf_home_has(s->m, group) && (s->req->use != PF_USE_NODE || pf_home_backs(s->m, group));
+}
+
+/* Makes sure that the maps are there. False: bad, or no memory; or nodes cannot have the group. */
 static bool load(struct search *s, uint32_t group)
 {
 	struct pf_group *g = &s->m->groups[group];
+	if (s->where == OUTSIDE && s->req->use == PF_USE_NODE && !pf_home_back(s->space, s->m, group))
+		return false;
 	int err = pf_group_load(s->space, s->m, &group, 1);
 	if (!err && !g->maps)
 		err = -EIO;
@@ -151,6 +169,8 @@ static bool at_goal(struct search *s)
 	uint64_t scratch[PF_MAP_WORDS];
 	if (pf_group_kind(g) != (s->req->use == PF_USE_NODE) && s->m->meta)
 		return false; /* what once spilled over should not go on to */
+	if (!is_there(s, group))
+		return false;
 	if (nr_seen(s, g->free_blocks, g->free_quads) < s->req->min_nr || !load(s, group))
 		return false;
 	uint32_t end = pf_bits_next_set(seen(s, group, scratch), from, PF_GROUP_BLOCKS), least = s->want / 4;
@@ -205,7 +225,7 @@ static bool search_groups(struct search *s, const struct pass *p)
 {
 	struct pf_space_member *m = s->m;
 	uint64_t cursor = m->cursor[s->req->use == PF_USE_NODE], raised = m->raised;
-	uint64_t nr_groups = m->geo.nr_groups, nr_visits = 0;
+	uint64_t nr_groups = s->where == AT_HOME ? m->home.nr_groups : m->geo.nr_groups, nr_visits = 0;
 	uint32_t best = 0, best_len = 0, start, len;
 	uint32_t *bound = bound_of_member(s, p->kind);
 	int effort = p->effort;
@@ -224,7 +244,7 @@ static bool search_groups(struct search *s, const struct pass *p)
 		if (effort <= 0 || (p->effort != INT_MAX && nr_visits++ >= MAX_VISITS))
 			goto best;
 		i++;
-		if (!worth_a_look(s, g, p, best_len))
+		if (!is_there(s, group) || !worth_a_look(s, g, p, best_len))
 			continue;
 		effort -= p->effort == INT_MAX ? 0 : g->maps ? 1 : LOAD_EFFORT;
 		if (!load(s, group))
@@ -238,7 +258,7 @@ static bool search_groups(struct search *s, const struct pass *p)
 		}
 	}
 	/* a group that could not be looked at may have more */
-	if (best_len < p->least && m->raised == raised && bound && !s->load_err)
+	if (best_len < p->least && m->raised == raised && bound && !s->load_err && s->where == ANYWHERE)
 		*bound = p->least - 1;
 best:
 	if (best_len < p->least || !load(s, best))
@@ -273,7 +293,7 @@ static int alloc_in_view(struct search *s, enum view view)
 	return -ENOSPC;
 }
 
-static int alloc_on(struct search *s)
+static int alloc_in_views(struct search *s)
 {
 	if (s->req->use == PF_USE_NODE)
 		return alloc_in_view(s, VIEW_WHOLE);
@@ -285,6 +305,18 @@ static int alloc_on(struct search *s)
 	for (unsigned i = 0; i < 3 && err; i++, broken = !broken) {
 		if (broken || breakable(s))
 			err = alloc_in_view(s, broken ? VIEW_BROKEN : VIEW_ALL);
+	}
+	return err;
+}
+
+static int alloc_on(struct search *s)
+{
+	static const enum where order[] = { OUTSIDE, AT_HOME, ANYWHERE };
+	bool go_home = s->req->use == PF_USE_NODE && s->m->home.host == PF_HOST_REFUSES;
+	int err = -ENOSPC;
+	for (unsigned i = !s->m->home.nr_groups ? 2 : go_home ? 1 : 0; i < 3 && err; i++) {
+		s->where = order[i];
+		err = alloc_in_views(s);
 	}
 	return err;
 }
@@ -385,13 +417,6 @@ int pf_space_alloc(struct pf_space *space, const struct pf_alloc_req *req, struc
 	pf_group_evict(space, EFFORT);
 	pthread_mutex_unlock(&space->lock);
 	return err;
-}
-
-void pf_space_nodes_at_home(struct pf_space *space, unsigned member)
-{
-	pthread_mutex_lock(&space->lock);
-	space->members[member].cursor[1] = space->members[member].geo.data_start;
-	pthread_mutex_unlock(&space->lock);
 }
 
 static void unalloc(struct pf_space *space, struct pf_run run, uint64_t promised)

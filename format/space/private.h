@@ -7,6 +7,7 @@
  *   table.c  bytes on disk                         write.c    the checkpoint's part
  *   alloc.c  choice of member, group and run       reserve.c  share and promises
  *   claim.c  runs that the log names               discard.c  what members are told of free space
+ *   home.c   where nodes go on a full host
  *
  * Invariants: those of space.h.
  *
@@ -28,8 +29,8 @@
 #include <pthread.h>
 
 /* Beside enum pf_group_flags, in memory only. BAD: full until fsck replaces the map. RETRY: bad by an I/O error, not by
- * its content: a checkpoint that needs it tries again. */
-enum { PF_GROUP_BAD = 0x80, PF_GROUP_RETRY = 0x40 };
+ * its content: a checkpoint that needs it tries again. BACKED: the host has allocated all of it since the pool was opened. */
+enum { PF_GROUP_BAD = 0x80, PF_GROUP_RETRY = 0x40, PF_GROUP_BACKED = 0x20 };
 enum { PF_SPACE_BATCH = 256, PF_SPACE_MAX_LOADED = 4096 };
 struct pf_maps { /* of a loaded group */
 	uint64_t used[PF_MAP_WORDS];
@@ -71,6 +72,18 @@ struct pf_new_map { /* written by the checkpoint under way */
 	uint8_t slot;
 };
 
+enum pf_host { /* what became of the requests for room in the checkpoint under way */
+	PF_HOST_WILLING,
+	PF_HOST_NO_MORE, /* it allocates no further group: nodes stay in those that are backed, then go home */
+	PF_HOST_REFUSES, /* a write of nodes met its end all the same: they go home */
+};
+
+struct pf_home {
+	uint32_t nr_groups; /* from the first on; 0: no such thing here */
+	enum pf_host host;
+	bool host_full; /* it is, or may be: until it has allocated a new group */
+};
+
 struct pf_space_member {
 	unsigned id;
 	bool meta;
@@ -85,6 +98,7 @@ struct pf_space_member {
 
 	uint64_t area_blocks, free_blocks, free_quads;
 	uint64_t share_blocks, node_blocks;
+	struct pf_home home;
 
 	uint64_t cursor[2];    /* of data and of nodes: where the last run without a goal ended */
 	uint32_t run_bound[2], quads_bound[2]; /* of the groups without / with PF_GROUP_META */
@@ -183,6 +197,17 @@ uint64_t pf_space_room(const struct pf_space *space, enum pf_space_use use);
 uint64_t pf_space_avail(const struct pf_space *space, enum pf_space_use use);
 void pf_space_add_nodes(struct pf_space *space, unsigned member, uint64_t nr);
 void pf_space_sub_nodes(struct pf_space *space, unsigned member, uint64_t nr);
+
+/* -- home.c: all with the lock held -- */
+void pf_home_init(struct pf_space_member *m);
+void pf_home_opened(struct pf_space_member *m); /* tables are there: has a full host left nodes at home? */
+void pf_home_freeze(struct pf_space_member *m);
+bool pf_home_has(const struct pf_space_member *m, uint32_t group);
+bool pf_home_backs(const struct pf_space_member *m, uint32_t group); /* or might, when asked */
+uint64_t pf_home_room(const struct pf_space_member *m);
+uint64_t pf_home_blocks(const struct pf_space_member *m);
+/* Has the host allocate a group before nodes go there. False: it has no room. Drops the lock. */
+bool pf_home_back(struct pf_space *space, struct pf_space_member *m, uint32_t group);
 
 /* -- epoch.c: with the lock held; all but the first drop it between many runs, as others want to allocate. A list to be freed
  * is the caller's alone. -- */

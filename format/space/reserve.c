@@ -120,12 +120,17 @@ static uint64_t left_for_nodes(uint64_t whole, uint64_t safe, uint64_t reserved,
 
 uint64_t pf_space_node_room(struct pf_space *space)
 {
-	uint64_t left[PF_MAX_META_MEMBERS] = { 0 }, all_whole = 0, all_safe = 0;
+	uint64_t left[PF_MAX_META_MEMBERS] = { 0 }, all_whole = 0, all_safe = 0, at_home = 0;
 	pthread_mutex_lock(&space->lock);
 	uint64_t room = pf_space_room(space, PF_USE_DATA), reserved = space->reserved;
 	for (unsigned i = 0; i < space->nr_meta; i++) {
 		const struct pf_space_member *m = &space->members[space->meta_members[i]];
 		uint64_t kept = pf_space_kept_quads(m, PF_USE_DATA), quads = m->failed ? 0 : m->free_quads;
+		if (m->home.host_full && !m->failed) {
+			left[i] = pf_home_room(m);
+			at_home += left[i];
+			continue;
+		}
 		uint64_t whole = quads * PF_NODE_BLOCKS, safe = (kept < quads ? kept : quads) * PF_NODE_BLOCKS;
 		all_whole += whole;
 		all_safe += safe;
@@ -135,7 +140,7 @@ uint64_t pf_space_node_room(struct pf_space *space)
 	unsigned nr_copies = space->nr_copies;
 	pthread_mutex_unlock(&space->lock);
 	if (nr_copies == 1)
-		return left_for_nodes(all_whole, all_safe, reserved, room);
+		return left_for_nodes(all_whole, all_safe, reserved, room) + at_home;
 	return pf_space_room_for_copies(left, space->nr_meta, nr_copies);
 }
 
@@ -143,8 +148,10 @@ uint64_t pf_space_node_reserve(struct pf_space *space)
 {
 	uint64_t reserve[PF_MAX_META_MEMBERS] = { 0 };
 	pthread_mutex_lock(&space->lock);
-	for (unsigned i = 0; i < space->nr_meta; i++)
-		reserve[i] = pf_space_reserve_of(space->members[space->meta_members[i]].share_blocks);
+	for (unsigned i = 0; i < space->nr_meta; i++) {
+		const struct pf_space_member *m = &space->members[space->meta_members[i]];
+		reserve[i] = pf_space_reserve_of(m->home.host_full ? pf_home_blocks(m) : m->share_blocks);
+	}
 	unsigned nr_copies = space->nr_copies;
 	pthread_mutex_unlock(&space->lock);
 	return pf_space_room_for_copies(reserve, space->nr_meta, nr_copies);

@@ -27,7 +27,8 @@ static int init_member(struct pf_space *space, unsigned id)
 		m->meta = m->meta || space->meta_members[i] == id;
 	if (m->meta)
 		m->share_blocks = row->share_blocks;
-	/* the place of the share was allocated on the host of an image: nodes find it first, data when it has been round */
+	pf_home_init(m);
+	/* of the share at least the beginning was allocated on the host of an image: data comes there when it has been round */
 	m->cursor[0] = m->geo.data_start + m->share_blocks;
 	m->cursor[1] = m->geo.data_start;
 	atomic_init(&m->epoch, 1);
@@ -112,6 +113,7 @@ int pf_space_open(struct pf_set *set, bool rebuild, struct pf_space **out, struc
 			forget(m);
 		for (uint32_t g = 0; g < m->geo.nr_groups; g++)
 			pf_group_set_free(m, g, m->groups[g].disk_free_blocks, m->groups[g].disk_free_quads);
+		pf_home_opened(m);
 	}
 	*out = space;
 	return 0;

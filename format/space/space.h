@@ -31,6 +31,10 @@
  *   I10 Of a member that failed (member/set.h I5) nothing is handed out, its free space counts for nothing, and its maps stay as they
  *       are on disk: the superblock says that they are out of date. What is freed on it is forgotten.
  *
+ *   I11 On an image file with a large share the first groups (pf_geometry_home_blocks()) are the home: allocated by mkfs, and used
+ *       by nothing while there is another place. Outside of it nodes go where the host has allocated the whole group. While the host
+ *       refuses that, what is free in the home is all the room that nodes have.
+ *
  * Locks: one mutex inside, never held across I/O to load a map... a load drops it and looks again.
  * commit/free/freeze are called under the exclusive tree lock; alloc/unalloc from anywhere.
  *
@@ -82,8 +86,10 @@ void pf_space_unalloc_promised(struct pf_space *space, struct pf_run run);
  * The run lies in the data area. -EEXIST: a block of it is in use, nothing is taken; -EIO, -ENOMEM. */
 int pf_space_claim(struct pf_space *space, struct pf_run run);
 
-/* The host of this member has no room: the next nodes on it go where mkfs had the host allocate (discard.h I3). */
+/* The host of this member has no room: the nodes of this checkpoint go where mkfs had the host allocate (I11, discard.h I3). */
 void pf_space_nodes_at_home(struct pf_space *space, unsigned member);
+/* Before the nodes of a checkpoint are written: have hosts that were full room again? */
+void pf_space_ask_hosts(struct pf_space *space);
 
 /* Promises @nr data blocks to a write that is still in memory (-ENOSPC if there are not so many). The writer
  * allocates with req->reserved, which consumes run->nr of the promise in the same step and does not fail for lack of
@@ -145,6 +151,8 @@ void pf_space_member_stats(struct pf_space *space, unsigned member, uint64_t *fr
 uint64_t pf_space_node_room(struct pf_space *space);
 /* So many of them only checkpoints and deletions may use. */
 uint64_t pf_space_node_reserve(struct pf_space *space);
+/* Blocks of nodes that are sure to find room whatever a host says (I11); without such hosts UINT64_MAX. */
+uint64_t pf_space_home_room(struct pf_space *space);
 /* For as many nodes as there are metadata members with @room[i] blocks, in the superblock's order. */
 uint64_t pf_space_room_for_copies(const uint64_t *room, unsigned nr_meta, unsigned nr_copies);
 /* More than a quarter of what is free waits for a checkpoint (design rule 16). */

@@ -173,6 +173,7 @@ void pf_space_freeze(struct pf_space *space)
 		pf_run_list_move(&m->frozen.alloc, &m->open.alloc);
 		pf_run_list_move(&m->frozen.freed, &m->open.freed);
 		pf_epoch_freeze(m);
+		pf_home_freeze(m);
 	}
 	pthread_mutex_unlock(&space->lock);
 }

@@ -484,10 +484,10 @@ START_TEST(upgraded_pools_have_two_copies)
 	ck_ok(upgrade(6, &diag)); /* nothing to do */
 	/* what nodes may take is counted for two copies at once */
 	ck_ok(pf_pool_sync(POOL));
-	uint64_t room = pf_space_node_room(POOL->space), reserve = POOL->node_reserve;
+	uint64_t room = pf_space_node_room(POOL->space), reserve = pf_space_node_reserve(POOL->space);
 	remount();
 	ck_assert_uint_eq(pf_space_node_room(POOL->space), room);
-	ck_assert_uint_eq(POOL->node_reserve, reserve);
+	ck_assert_uint_eq(pf_space_node_reserve(POOL->space), reserve);
 	close_pool();
 	ck_ids(fsck(false), "");
 	ck_assert_uint_eq(nr_single(), nr_members[_i] == 1 ? nr : 0);
