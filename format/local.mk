@@ -74,6 +74,7 @@ libpoolfs_a_SOURCES = \
 	format/space/epoch.c \
 	format/space/group.c \
 	format/space/home.c \
+	format/space/home_int.h \
 	format/space/private.h \
 	format/space/reserve.c \
 	format/space/runs.h \

@@ -25,6 +25,7 @@
 
 #include "space/bits.h"
 #include "space/discard_int.h"
+#include "space/home_int.h"
 
 #include <pthread.h>
 
@@ -70,18 +71,6 @@ struct pf_new_map { /* written by the checkpoint under way */
 	uint32_t group;
 	uint16_t free_blocks, free_quads;
 	uint8_t slot;
-};
-
-enum pf_host { /* what became of the requests for room in the checkpoint under way */
-	PF_HOST_WILLING,
-	PF_HOST_NO_MORE, /* it allocates no further group: nodes stay in those that are backed, then go home */
-	PF_HOST_REFUSES, /* a write of nodes met its end all the same: they go home */
-};
-
-struct pf_home {
-	uint32_t nr_groups; /* from the first on; 0: no such thing here */
-	enum pf_host host;
-	bool host_full; /* it is, or may be: until it has allocated a new group */
 };
 
 struct pf_space_member {
@@ -197,17 +186,6 @@ uint64_t pf_space_room(const struct pf_space *space, enum pf_space_use use);
 uint64_t pf_space_avail(const struct pf_space *space, enum pf_space_use use);
 void pf_space_add_nodes(struct pf_space *space, unsigned member, uint64_t nr);
 void pf_space_sub_nodes(struct pf_space *space, unsigned member, uint64_t nr);
-
-/* -- home.c: all with the lock held -- */
-void pf_home_init(struct pf_space_member *m);
-void pf_home_opened(struct pf_space_member *m); /* tables are there: has a full host left nodes at home? */
-void pf_home_freeze(struct pf_space_member *m);
-bool pf_home_has(const struct pf_space_member *m, uint32_t group);
-bool pf_home_backs(const struct pf_space_member *m, uint32_t group); /* or might, when asked */
-uint64_t pf_home_room(const struct pf_space_member *m);
-uint64_t pf_home_blocks(const struct pf_space_member *m);
-/* Has the host allocate a group before nodes go there. False: it has no room. Drops the lock. */
-bool pf_home_back(struct pf_space *space, struct pf_space_member *m, uint32_t group);
 
 /* -- epoch.c: with the lock held; all but the first drop it between many runs, as others want to allocate. A list to be freed
  * is the caller's alone. -- */

@@ -3,8 +3,8 @@
 # The daemon is killed at random moments under load, and now and then the next one as well, while it recovers. A new mount in the
 # same place works, all that was promised is there (promises.py knows the kinds of promises), and fsck finds nothing.
 #
-# ACCEPT_ROUNDS kills (20, or 200 with POOLFS_TEST_LONG), half of them with one member, half with two, and a tenth as many on top in
-# format version 5. ACCEPT_SEED repeats the choice of times and loads; ACCEPT_ONLY="VERSION MEMBERS" does one kind of pool.
+# ACCEPT_ROUNDS kills (20, or 200 with POOLFS_TEST_LONG): a tenth in format version 5 with three members, the others in version 6, half
+# of them with one member, half with two. ACCEPT_SEED repeats the choice of times and loads; ACCEPT_ONLY="VERSION MEMBERS" does one kind of pool.
 . "$(dirname "$0")/functions.sh"
 need timeout
 need_room 2000
@@ -87,8 +87,8 @@ try() {
 	python3 "$promises" report "$notes" | sed 's/^/	/'
 }
 
-try 6 $((rounds / 2)) 640M
-try 6 $((rounds / 2)) 400M 320M
+try 6 $((rounds * 9 / 20)) 640M
+try 6 $((rounds * 9 / 20)) 400M 320M
 try 5 $((rounds / 10)) 320M 320M 320M
 [ $total -gt $((rounds * 10)) ] || fail "only $total promises were looked at: this proves little"
 finish
