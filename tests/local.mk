@@ -31,6 +31,7 @@ unit_tests = \
 	tests/unit/test_log_scan \
 	tests/unit/test_member_fails \
 	tests/unit/test_node \
+	tests/unit/test_numbers \
 	tests/unit/test_posix_attr \
 	tests/unit/test_posix_big \
 	tests/unit/test_posix_drain \

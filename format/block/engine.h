@@ -50,6 +50,7 @@ struct pf_pool {
 
 	struct pf_counters counters; /* next_id: see below */
 	atomic_uint_fast64_t next_id;
+	atomic_uint_fast64_t stored_id; /* next_id of the superblock that is durable */
 	uint64_t open_generation; /* of the checkpoint that will hold the changes made now */
 
 	pthread_mutex_t super_lock;
@@ -111,6 +112,10 @@ static inline void pf_pool_fail(struct pf_pool *pool, const char *what, int err)
 		pf_log(pool->env, PF_LOG_ERROR, "%s failed: %s; the pool takes no more changes, what was committed is safe; check the "
 		       "members' disks, unmount and run fsck.poolfs", what, pf_strerror(err));
 }
+
+/* After a crash numbers go on so much further than the superblock says, behind all that were given out since it was written; in time
+ * a checkpoint is made for the sake of that. So a number, which programs and file servers may know, never means another file. */
+#define PF_ID_JUMP (UINT64_C(1) << 24)
 
 /* A new inode number or data id. */
 static inline uint64_t pf_pool_new_id(struct pf_pool *pool)

@@ -135,6 +135,7 @@ static int durable(struct pf_pool *pool)
 	pf_tree_durable(pool->tree);
 	pf_tree_unlock(pool->tree);
 	atomic_store_explicit(&pool->durable_generation, c->next.generation, memory_order_release);
+	atomic_store(&pool->stored_id, c->next.counters.next_id);
 	pf_icache_durable(pool, c->next.generation);
 	if (pool->log)
 		pf_log_release(pool->log, c->next.log_start);
@@ -362,6 +363,7 @@ int pf_commit_super(struct pf_pool *pool, struct pf_super *super, uint32_t mask)
 	if (err)
 		return err;
 	atomic_store_explicit(&pool->durable_generation, super->generation, memory_order_release);
+	atomic_store(&pool->stored_id, super->counters.next_id);
 	pthread_mutex_lock(&c->lock);
 	c->frozen = c->durable = super->generation;
 	c->recorded = pf_super_failed(super);

@@ -10,9 +10,23 @@
 
 #define AWAIT_TRIES 256 /* each a release of something: enough for a group's worth of small pieces */
 
+/* PF_ID_JUMP. */
+static int store_ids(struct pf_pool *pool)
+{
+	uint64_t given = atomic_load(&pool->next_id) - atomic_load(&pool->stored_id);
+	if (given < PF_ID_JUMP / 2 || pool->replaying)
+		return 0;
+	if (given >= PF_ID_JUMP)
+		return pool->checkpoint(pool);
+	pool->request(pool);
+	return 0;
+}
+
 int pf_op_begin(struct pf_pool *pool, enum pf_growth growth)
 {
 	int err = pf_pool_writable(pool);
+	if (!err)
+		err = store_ids(pool);
 	if (!err)
 		err = pf_slow_down(pool);
 	if (!err && growth != PF_SHRINKS)

@@ -37,6 +37,7 @@ static void set_state(struct pf_pool *pool, const struct pf_pool_options *option
 	pool->was_clean = super->flags & PF_SUPER_CLEAN;
 	pool->counters = super->counters;
 	atomic_store(&pool->next_id, super->counters.next_id);
+	atomic_store(&pool->stored_id, super->counters.next_id);
 	pool->open_generation = super->generation + 1;
 	atomic_store(&pool->durable_generation, super->generation);
 }
@@ -120,6 +121,17 @@ void pf_pool_free(struct pf_pool *pool)
 	free(pool);
 }
 
+/* What was given out after the last checkpoint before a crash is not given out again (PF_ID_JUMP). It is stored with the epoch, so the
+ * next crash jumps from here. */
+static void skip_ids(struct pf_pool *pool, struct pf_super *super)
+{
+	uint64_t next = super->counters.next_id;
+	if (pool->was_clean || next > PF_KEY_FIELD_MAX - PF_ID_JUMP)
+		return;
+	super->counters.next_id = super->counters.next_orphan = next + PF_ID_JUMP;
+	atomic_store(&pool->next_id, next + PF_ID_JUMP);
+}
+
 /* Rule 19: the epoch of this mount is durable on the metadata members before anything else is written. @new_log: the log begins
  * anew under it; else what it holds has to be redone first. */
 static int begin_epoch(struct pf_pool *pool, bool new_log)
@@ -135,6 +147,7 @@ static int begin_epoch(struct pf_pool *pool, bool new_log)
 			mask |= 1u << i;
 	}
 	super.flags &= ~(uint64_t)PF_SUPER_CLEAN;
+	skip_ids(pool, &super);
 	if (new_log && pf_has(&super.features, PF_FEAT_INTENT_LOG)) {
 		super.log_epoch = super.epochs[0].id;
 		pf_log_place(&super);
