@@ -10,9 +10,9 @@
  *   I1  A block under a discard, or waiting for one, is not allocatable. No lock is held across the discard.
  *   I2  Whole windows are discarded online, aligned runs of PF_DISCARD_BLOCKS blocks of which none is in use; free
  *       neighbours are taken to complete one. What completes no window becomes free at once.
- *   I3  Nothing but data area is discarded, and of a metadata member nothing before the end of its share, which mkfs had the host
- *       allocate: a full host takes no checkpoint its room. Online this goes for its first metadata groups as a whole, where they are
- *       a small part of the member: nodes come and go there all the time.
+ *   I3  Nothing but data area is discarded, and of a metadata member nothing before the end of its share: what the host has
+ *       allocated there stays, so that a full host takes no checkpoint its room. Online this goes for its first metadata groups
+ *       as a whole, where they are a small part of the member: nodes come and go there all the time.
  *   I4  When somebody finds no room, what waits becomes free at once without a discard (rule 18); free blocks are taken only
  *       so far as data may have them and nobody has been promised them.
  *   I5  A member that cannot discard is asked once, and of members that fail it is told once. The blocks are free all the same.
