@@ -122,6 +122,8 @@ libpoolfs_a_SOURCES = \
 	format/object/evicted.h \
 	format/object/falloc.c \
 	format/object/file.c \
+	format/object/fill.c \
+	format/object/fill.h \
 	format/object/inode.c \
 	format/object/inode.h \
 	format/object/intent.c \

@@ -38,6 +38,7 @@ unit_tests = \
 	tests/unit/test_posix_faults \
 	tests/unit/test_posix_file \
 	tests/unit/test_posix_names \
+	tests/unit/test_posix_owed \
 	tests/unit/test_posix_rename \
 	tests/unit/test_posix_space \
 	tests/unit/test_posix_staged \

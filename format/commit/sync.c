@@ -5,6 +5,7 @@
 #include "object/inode.h"
 #include "object/intent.h"
 #include "object/lost.h"
+#include "object/orphan.h"
 #include "object/stage.h"
 
 #include <stddef.h>
@@ -75,7 +76,9 @@ static int begin(struct fsync *s)
 		atomic_fetch_sub(&inode->nr_syncing, 1);
 		return 0;
 	}
-	int err = alone ? pf_stage_commit_begin(s->pool, inode, &s->staged) : -EAGAIN;
+	int err = pf_orphan_settle_for_sync(s->pool, inode);
+	if (!err)
+		err = alone ? pf_stage_commit_begin(s->pool, inode, &s->staged) : -EAGAIN;
 	s->kind = err ? PLAIN : STAGED;
 	if (err == -EAGAIN) {
 		err = pf_stage_drain(s->pool, inode);
@@ -254,10 +257,11 @@ int pf_commit_sync(struct pf_pool *pool)
 	if (pool->read_only)
 		return 0;
 	int err = pf_stage_drain_all(pool);
+	int owing_err = pf_orphan_settle_all(pool);
 	int commit_err = pf_commit_wait(pool, false);
 	if (atomic_load(&pool->failed))
 		return -EIO;
-	if (err || commit_err)
-		return err ? err : commit_err;
+	if (err || owing_err || commit_err)
+		return err ? err : owing_err ? owing_err : commit_err;
 	return pf_set_lost(pool->set) ? -PF_EDATA_LOST : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * fallocate(2) and lseek(2) for data and holes. */
 #include "object/data.h"
+#include "object/fill.h"
 #include "object/orphan.h"
 #include "object/stage.h"
 #include "object/truncate.h"
@@ -10,104 +11,15 @@
 #include <linux/falloc.h>
 #include <unistd.h>
 
-#define BATCH_BLOCKS 4096u /* unwritten blocks mapped by one transaction */
-
-/* The first hole in [from, to). -ENOENT: none. */
-static int next_hole(struct pf_pool *pool, uint64_t data_id, uint64_t from, uint64_t to, uint64_t *start, uint64_t *end)
-{
-	struct pf_extent e;
-	int err = 0;
-	while (from < to) {
-		err = pf_extent_find(pool, data_id, from, &e);
-		if (err && err != -ENOENT)
-			return err;
-		if (err == -ENOENT || e.start > from) {
-			*start = from;
-			*end = err == -ENOENT || e.start > to ? to : e.start;
-			return 0;
-		}
-		from = e.start + e.nr;
-	}
-	return -ENOENT;
-}
-
-static int count_holes(struct pf_pool *pool, uint64_t data_id, uint64_t from, uint64_t to, uint64_t *nr)
-{
-	uint64_t start, end;
-	int err;
-	*nr = 0;
-	while (!(err = next_hole(pool, data_id, from, to, &start, &end))) {
-		*nr += end - start;
-		from = end;
-	}
-	return err == -ENOENT ? 0 : err;
-}
-
-/* Maps unwritten blocks into one stretch of a hole, as many as one run gives: *filled of those promised are used up. */
-static int fill_some(struct pf_pool *pool, struct pf_inode *inode, uint64_t start, uint64_t nr, uint64_t *filled)
-{
-	pf_addr goal;
-	int member;
-	int err = pf_extent_neighbour(pool, inode->item.data_id, start, &goal, &member);
-	if (err)
-		return err;
-	struct pf_alloc_req req = {
-		.use = PF_USE_DATA,
-		.nr = nr < BATCH_BLOCKS ? nr : BATCH_BLOCKS,
-		.min_nr = 1,
-		.goal = goal,
-		.member = inode->place.member >= 0 ? inode->place.member : member,
-		.reserved = true,
-	};
-	if (pool->placement == PF_PLACE_STRIPE) {
-		uint64_t unit = PF_MAX_EXTENT_BLOCKS - start % PF_MAX_EXTENT_BLOCKS;
-		req.nr = req.nr < unit ? req.nr : unit;
-		req.member = (int)((start / PF_MAX_EXTENT_BLOCKS + inode->item.data_id) % pool->set->nr);
-		req.goal = 0;
-	}
-	struct pf_run run;
-	err = pf_space_alloc(pool->space, &req, &run);
-	if (err)
-		return err;
-	*filled = run.nr;
-	struct pf_piece piece = { .start = start, .nr = (unsigned)run.nr, .flags = PF_EXTENT_UNWRITTEN, .addr = run.addr };
-	struct pf_write w = { .data_id = inode->item.data_id, .pieces = &piece, .nr_pieces = 1 };
-	struct pf_change change;
-	pf_change_init(&change, inode);
-	change.write = &w;
-	err = pf_data_apply(pool, inode, &change);
-	if (err)
-		pf_space_unalloc(pool->space, run);
-	inode->place.member = (int)pf_addr_member(run.addr);
-	return err;
-}
-
-/* Maps unwritten blocks into the holes of [from, to), from a promise of @promised blocks, which is used up or given back. */
-static int fill_holes(struct pf_pool *pool, struct pf_inode *inode, uint64_t from, uint64_t to, uint64_t promised)
-{
-	uint64_t start, end;
-	int err = 0;
-	while (!err && !(err = next_hole(pool, inode->item.data_id, from, to, &start, &end))) {
-		uint64_t filled = 0;
-		err = pf_slow_down(pool);
-		if (!err)
-			err = fill_some(pool, inode, start, end - start, &filled);
-		promised -= filled;
-		from = start + filled;
-	}
-	pf_space_unreserve(pool->space, promised);
-	return err == -ENOENT ? 0 : err;
-}
-
 /* Blocks that fallocate will have to allocate: the holes of the range, and for ZERO_RANGE what it punches first. */
 static int count_needed(struct pf_pool *pool, struct pf_inode *inode, int mode, uint64_t off, uint64_t len, uint64_t *nr)
 {
-	uint64_t data_id = inode->item.data_id, end = off + len, inner_holes;
-	int err = count_holes(pool, data_id, off / PF_BLOCK_SIZE, (end + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE, nr);
+	uint64_t end = off + len, inner_holes;
+	int err = pf_fill_count(pool, inode, off / PF_BLOCK_SIZE, (end + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE, nr);
 	uint64_t from = (off + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE, to = end / PF_BLOCK_SIZE;
 	if (err || !(mode & FALLOC_FL_ZERO_RANGE) || from >= to)
 		return err;
-	err = count_holes(pool, data_id, from, to, &inner_holes);
+	err = pf_fill_count(pool, inode, from, to, &inner_holes);
 	*nr += to - from - inner_holes;
 	return err;
 }
@@ -120,6 +32,34 @@ static int set_item(struct pf_pool *pool, struct pf_inode *inode, struct pf_inod
 	change.item = *item;
 	change.tree_size = item->size;
 	return pf_data_apply(pool, inode, &change);
+}
+
+/* Blocks [from, to) get a place. An error may leave some of them with one, which no reader sees; the file is not longer then. */
+static int allocate(struct pf_pool *pool, struct pf_inode *inode, uint64_t from, uint64_t to, uint64_t promised,
+		    struct pf_inode_item *item)
+{
+	int err = pf_fill_holes(pool, inode, from, to, &promised);
+	if (err)
+		pf_space_unreserve(pool->space, promised);
+	return err ? err : set_item(pool, inode, item);
+}
+
+/* With its first transaction the range reads as zeros and the file is as long as it will be: it has happened. Whatever of the blocks
+ * cannot be taken out or put in their place then is owed. */
+static int zero(struct pf_pool *pool, struct pf_inode *inode, uint64_t off, uint64_t len, uint64_t promised,
+		const struct pf_inode_item *item)
+{
+	uint64_t from = off / PF_BLOCK_SIZE, to = (off + len + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE;
+	int err = pf_punch_locked(pool, inode, off, len, item);
+	if (err) {
+		pf_space_unreserve(pool->space, promised);
+		return err;
+	}
+	if (!inode->owes)
+		err = pf_fill_holes(pool, inode, from, to, &promised);
+	if (inode->owes || err)
+		pf_orphan_owe_fill(pool, inode, from, to, promised, err);
+	return 0;
 }
 
 static int fallocate_locked(struct pf_pool *pool, struct pf_inode *inode, int mode, uint64_t off, uint64_t len,
@@ -141,16 +81,9 @@ static int fallocate_locked(struct pf_pool *pool, struct pf_inode *inode, int mo
 		err = pf_data_promise(pool, inode, 0, PF_MAX_FILE_BLOCKS, needed);
 	if (err)
 		return err;
-	if (mode & FALLOC_FL_ZERO_RANGE) {
-		struct pf_inode_item zeroed = item;
-		zeroed.size = inode->item.size;
-		err = pf_punch_locked(pool, inode, off, len, &zeroed);
-	}
-	if (err)
-		pf_space_unreserve(pool->space, needed);
-	else
-		err = fill_holes(pool, inode, off / PF_BLOCK_SIZE, (off + len + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE, needed);
-	return err ? err : set_item(pool, inode, &item);
+	if (mode & FALLOC_FL_ZERO_RANGE)
+		return zero(pool, inode, off, len, needed, &item);
+	return allocate(pool, inode, off / PF_BLOCK_SIZE, (off + len + PF_BLOCK_SIZE - 1) / PF_BLOCK_SIZE, needed, &item);
 }
 
 int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_bytes, uint64_t len_bytes, unsigned flags)
@@ -187,6 +120,28 @@ int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_byte
 	return err;
 }
 
+/* As pf_extent_find(), from @block on, without what is still mapped in a range that has been punched out. */
+static int find_extent(struct pf_pool *pool, const struct pf_inode *inode, uint64_t block, struct pf_extent *e)
+{
+	uint64_t from = inode->unfinished.from, to = inode->unfinished.to, start, end;
+	bool punched = inode->unfinished.seq, hidden = false;
+	do {
+		int err = pf_extent_find(pool, inode->item.data_id, hidden ? to : block, e);
+		if (err)
+			return err;
+		end = e->start + e->nr;
+		start = e->start > block ? e->start : block;
+		if (punched && start >= from && start < to)
+			start = to;
+		hidden = start >= end;
+	} while (hidden);
+	if (punched && start < from && end > from)
+		end = from;
+	e->start = start;
+	e->nr = (unsigned)(end - start);
+	return 0;
+}
+
 /* What is staged is data. */
 static int seek_data(struct pf_pool *pool, const struct pf_inode *inode, uint64_t block, uint64_t *found)
 {
@@ -194,7 +149,7 @@ static int seek_data(struct pf_pool *pool, const struct pf_inode *inode, uint64_
 	uint64_t staged;
 	bool is_staged = pf_stage_next(inode, block, &staged);
 	int err;
-	while (!(err = pf_extent_find(pool, inode->item.data_id, block, &e)) && e.flags & PF_EXTENT_UNWRITTEN)
+	while (!(err = find_extent(pool, inode, block, &e)) && e.flags & PF_EXTENT_UNWRITTEN)
 		block = e.start + e.nr;
 	if (!err)
 		*found = e.start > block ? e.start : block;
@@ -214,7 +169,7 @@ static int seek_hole(struct pf_pool *pool, const struct pf_inode *inode, uint64_
 			block++;
 			continue;
 		}
-		err = pf_extent_find(pool, inode->item.data_id, block, &e);
+		err = find_extent(pool, inode, block, &e);
 		if (err || e.start > block || e.flags & PF_EXTENT_UNWRITTEN)
 			break;
 		block = e.start + e.nr;

@@ -23,7 +23,7 @@ size_t pf_read_buf_bytes(uint64_t off_bytes, size_t len_bytes)
 static void zero_pending(struct pf_pool *pool, const struct pf_inode *inode, uint64_t start, unsigned nr, uint8_t *buf)
 {
 	uint64_t mask[PF_MAP_BLOCKS / 64] = { 0 };
-	pf_orphan_mask_pending(pool, inode->item.data_id, start, nr, mask);
+	pf_orphan_mask_pending(pool, inode, start, nr, mask);
 	for (unsigned b = 0; b < nr; b++) {
 		if (mask[b / 64] >> (b % 64) & 1)
 			memset(buf + (size_t)b * PF_BLOCK_SIZE, 0, PF_BLOCK_SIZE);
@@ -37,14 +37,14 @@ static int read_blocks(struct pf_pool *pool, struct pf_inode *inode, uint64_t st
 		uint64_t known[PF_MAP_BLOCKS / 64] = { 0 }; /* without reading */
 		struct pf_bad_block bad;
 		pf_stage_mask(inode, start, n, known);
-		pf_orphan_mask_pending(pool, inode->item.data_id, start, n, known);
+		pf_orphan_mask_pending(pool, inode, start, n, known);
 		int err = pf_block_read(pool, inode->item.data_id, start, n, buf, known, &bad);
 		if (err) {
 			pf_data_report(pool, inode, &bad);
 			return err;
 		}
 		pf_stage_overlay(inode, start, n, buf);
-		if (pool->nr_pending)
+		if (pf_orphan_has_pending(pool, inode))
 			zero_pending(pool, inode, start, n, buf);
 		start += n;
 		nr -= n;

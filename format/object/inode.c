@@ -18,6 +18,7 @@ struct pf_icache {
 	struct pf_inode *lru_first, *lru_last; /* oldest first */
 	unsigned nr_idle;
 	struct pf_evicted evicted;
+	unsigned nr_owing;
 	uint64_t nr_removed; /* structs that left: what was loaded before may be older than what one of them stored */
 	struct pf_refs refs;
 };
@@ -299,6 +300,34 @@ int pf_inode_ref(struct pf_pool *pool, struct pf_inode *inode)
 	return err;
 }
 
+void pf_inode_set_owes(struct pf_pool *pool, struct pf_inode *inode, bool owes)
+{
+	struct pf_icache *c = pool->icache;
+	pthread_mutex_lock(&c->lock);
+	assert(inode->owes != owes && inode->pins);
+	inode->owes = owes;
+	inode->pins += owes ? 1u : -1u;
+	c->nr_owing += owes ? 1u : -1u;
+	pthread_mutex_unlock(&c->lock);
+}
+
+unsigned pf_icache_owing(struct pf_pool *pool, struct pf_inode **inodes, unsigned max)
+{
+	struct pf_icache *c = pool->icache;
+	unsigned nr = 0;
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < BUCKETS && nr < max && nr < c->nr_owing; i++) {
+		for (struct pf_inode *inode = c->buckets[i]; inode && nr < max; inode = inode->hash_next) {
+			if (!inode->owes)
+				continue;
+			inode->pins++;
+			inodes[nr++] = inode;
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+	return nr;
+}
+
 bool pf_inode_is_abandoned(struct pf_pool *pool, const struct pf_inode *inode)
 {
 	pthread_mutex_lock(&pool->icache->lock);
@@ -327,7 +356,7 @@ void pf_forget(struct pf_pool *pool, uint64_t ino, uint64_t nr)
 	pf_inode_lock(orphan);
 	if (pf_inode_is_abandoned(pool, orphan)) {
 		pf_stage_drop(pool, orphan);
-		pf_orphan_settle(pool, orphan); /* else it is for the next mount */
+		pf_orphan_settle_abandoned(pool, orphan);
 	}
 	pthread_rwlock_unlock(&orphan->lock);
 	pf_inode_put(pool, orphan);

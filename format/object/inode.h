@@ -55,8 +55,10 @@ struct pf_inode {
 	uint8_t nr_in_step;        /* how many fsyncs in a row had exactly one before them; both stop at 255 */
 	int write_error;           /* of staged blocks that could not be written: fsync tells (and clears on rewrite) */
 	enum pf_known capability;  /* whether security.capability is set */
+	bool owes; /* any of 'unfinished', for which it holds a pin: it goes before the file changes again (orphan.h I5) */
 	struct {
-		uint64_t seq, from, to; /* seq 0: none. It holds a pin, and goes before the file changes again (orphan.h I5) */
+		uint64_t seq, from, to;                /* seq 0: no blocks to be taken out */
+		uint64_t fill_from, fill_to, promised; /* promised 0: none to be put in */
 	} unfinished;
 	/* under the cache lock */
 	struct pf_inode *hash_next, *lru_prev, *lru_next;
@@ -90,6 +92,11 @@ void pf_inode_unpin(struct pf_pool *pool, struct pf_inode *inode);
 int pf_inode_ref(struct pf_pool *pool, struct pf_inode *inode);
 /* The inode has lost its last name, or gained one again (an unnamed file). */
 void pf_inode_set_orphan(struct pf_pool *pool, struct pf_inode *inode, bool orphan);
+
+/* Takes the pin for what it owes, or gives it back. Exclusive inode lock; the caller has another pin. */
+void pf_inode_set_owes(struct pf_pool *pool, struct pf_inode *inode, bool owes);
+/* Up to @max inodes that owe something, pinned. Returns how many. */
+unsigned pf_icache_owing(struct pf_pool *pool, struct pf_inode **inodes, unsigned max);
 
 /* Nobody has a name or a reference any more: what is staged need not be written. */
 bool pf_inode_is_abandoned(struct pf_pool *pool, const struct pf_inode *inode);

@@ -303,6 +303,9 @@ static int build(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *
 {
 	struct pf_dirty_range *ranges;
 	unsigned nr;
+	/* the tree has blocks that the file has no more: the orphan range beside them is in no record, but in a checkpoint */
+	if (inode->unfinished.seq)
+		return -EAGAIN;
 	int err = pf_dirty_collect(pool, &inode->dirty, &ranges, &nr);
 	if (err)
 		return err;

@@ -47,8 +47,10 @@ void pf_link_dropped(struct pf_pool *pool, struct pf_inode *inode)
 	if (inode->item.nlink)
 		return;
 	pf_inode_set_orphan(pool, inode, true);
-	if (pf_inode_is_abandoned(pool, inode))
-		pf_stage_drop(pool, inode);
+	if (!pf_inode_is_abandoned(pool, inode))
+		return;
+	pf_stage_drop(pool, inode);
+	pf_orphan_settle_abandoned(pool, inode);
 }
 
 void pf_dir_changed(struct pf_inode *dir, int entries, int subdirs, struct timespec now)

@@ -2,8 +2,12 @@
 #include "object/orphan.h"
 
 #include "object/data.h"
+#include "object/fill.h"
+#include "object/path.h"
 
 #include <stdlib.h>
+
+#define OWING_BATCH 64
 
 /* Everything of an inode but its item itself: symlink and xattr chunks, a batch at a time. 1: there was something. */
 static int delete_chunks(struct pf_pool *pool, uint64_t ino)
@@ -120,6 +124,20 @@ static int remove_range(struct pf_pool *pool, struct pf_inode *inode, uint64_t s
 	return err;
 }
 
+/* -- what is owed ------------------------------------------------------------------------------------------------------- */
+
+static void owe(struct pf_pool *pool, struct pf_inode *inode, int err)
+{
+	char path[512];
+	if (inode->owes)
+		return;
+	pf_inode_set_owes(pool, inode, true);
+	pf_path_of(pool, inode, path, sizeof(path));
+	pf_log(pool->env, PF_LOG_WARNING, "%s: the blocks of a range that was truncated, punched out or zeroed could not all be "
+	       "changed: %s; it reads as it should, and the rest is done with the next change, fsync or unmount", path,
+	       pf_strerror(err));
+}
+
 int pf_orphan_finish_range(struct pf_pool *pool, struct pf_inode *inode, uint64_t seq, uint64_t from, uint64_t to)
 {
 	int err = remove_range(pool, inode, seq, from, to);
@@ -127,19 +145,75 @@ int pf_orphan_finish_range(struct pf_pool *pool, struct pf_inode *inode, uint64_
 		inode->unfinished.seq = seq;
 		inode->unfinished.from = from;
 		inode->unfinished.to = to;
-		pf_inode_pin(pool, inode);
-	} else if (!err && inode->unfinished.seq) {
-		inode->unfinished.seq = 0;
-		pf_inode_unpin(pool, inode);
+		owe(pool, inode, err);
 	}
 	return err;
 }
 
+void pf_orphan_owe_fill(struct pf_pool *pool, struct pf_inode *inode, uint64_t from, uint64_t to, uint64_t promised, int err)
+{
+	if (!promised)
+		return;
+	inode->unfinished.fill_from = from;
+	inode->unfinished.fill_to = to;
+	inode->unfinished.promised = promised;
+	owe(pool, inode, err);
+}
+
 int pf_orphan_settle(struct pf_pool *pool, struct pf_inode *inode)
 {
-	uint64_t seq = inode->unfinished.seq;
-	return seq ? pf_orphan_finish_range(pool, inode, seq, inode->unfinished.from, inode->unfinished.to) : 0;
+	if (!inode->owes)
+		return 0;
+	int err = pf_pool_writable(pool);
+	if (!err && inode->unfinished.seq)
+		err = remove_range(pool, inode, inode->unfinished.seq, inode->unfinished.from, inode->unfinished.to);
+	if (err)
+		return err;
+	inode->unfinished.seq = 0;
+	if (inode->unfinished.promised)
+		err = pf_fill_holes(pool, inode, inode->unfinished.fill_from, inode->unfinished.fill_to,
+				    &inode->unfinished.promised);
+	if (err)
+		return err;
+	pf_inode_set_owes(pool, inode, false);
+	return 0;
 }
+
+void pf_orphan_settle_abandoned(struct pf_pool *pool, struct pf_inode *inode)
+{
+	pf_space_unreserve(pool->space, inode->unfinished.promised);
+	inode->unfinished.promised = 0;
+	pf_orphan_settle(pool, inode); /* else it is for the next mount */
+}
+
+int pf_orphan_settle_for_sync(struct pf_pool *pool, struct pf_inode *inode)
+{
+	int err = pf_orphan_settle(pool, inode);
+	return inode->unfinished.promised ? err : 0;
+}
+
+int pf_orphan_settle_all(struct pf_pool *pool)
+{
+	struct pf_inode *inodes[OWING_BATCH];
+	unsigned nr, nr_settled;
+	int first_err = 0;
+	do {
+		nr = pf_icache_owing(pool, inodes, OWING_BATCH);
+		nr_settled = 0;
+		for (unsigned i = 0; i < nr; i++) {
+			pf_inode_lock(inodes[i]);
+			int err = pf_orphan_settle_for_sync(pool, inodes[i]);
+			nr_settled += !inodes[i]->owes;
+			pthread_rwlock_unlock(&inodes[i]->lock);
+			pf_inode_put(pool, inodes[i]);
+			if (!first_err)
+				first_err = err;
+		}
+	} while (nr == OWING_BATCH && nr_settled);
+	return first_err;
+}
+
+/* -- the reaper --------------------------------------------------------------------------------------------------------- */
 
 /* The first orphan range from @seq on. -ENOENT. */
 static int next_range(struct pf_pool *pool, uint64_t *seq, struct pf_orphan_range *range)
@@ -295,13 +369,22 @@ int pf_orphan_load_pending(struct pf_pool *pool)
 	return err == -ENOENT ? 0 : err;
 }
 
-void pf_orphan_mask_pending(const struct pf_pool *pool, uint64_t data_id, uint64_t start, unsigned nr, uint64_t *mask)
+static void mask_range(uint64_t from, uint64_t to, uint64_t start, unsigned nr, uint64_t *mask)
+{
+	for (unsigned b = 0; b < nr; b++) {
+		if (start + b >= from && start + b < to)
+			mask[b / 64] |= UINT64_C(1) << (b % 64);
+	}
+}
+
+void pf_orphan_mask_pending(const struct pf_pool *pool, const struct pf_inode *inode, uint64_t start, unsigned nr,
+			    uint64_t *mask)
 {
 	for (unsigned i = 0; i < pool->nr_pending; i++) {
 		const struct pf_orphan_range *r = &pool->pending[i];
-		for (unsigned b = 0; b < nr && r->data_id == data_id; b++) {
-			if (start + b >= r->from_block && start + b < r->to_block)
-				mask[b / 64] |= UINT64_C(1) << (b % 64);
-		}
+		if (r->data_id == inode->item.data_id)
+			mask_range(r->from_block, r->to_block, start, nr, mask);
 	}
+	if (inode->unfinished.seq)
+		mask_range(inode->unfinished.from, inode->unfinished.to, start, nr, mask);
 }

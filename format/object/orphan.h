@@ -10,8 +10,10 @@
  *       the range is done), or to recovery at mount.
  *   I3  counters.orphan_blocks falls with each block that a range with ino 0 loses.
  *   I4  On a read-only pool the ranges of inodes that a crash interrupted cannot be finished: reading takes them for holes.
- *   I5  A range that its call could not finish is noted in the inode: what changes data or size calls pf_orphan_settle() first. Or
- *       the range would take, at the next mount, what has been written since.
+ *   I5  An operation whose first transaction took effect has happened. What it could not finish is noted in the inode, which 'owes'
+ *       it: reading takes the range for a hole; what changes data or size calls pf_orphan_settle() first, or the range would take,
+ *       at the next mount, what has been written since; so does an fsync, and a sync and the unmount for all inodes.
+ *   I6  Blocks that are owed to a range (ZERO_RANGE) stay promised until they are there, or the pool is closed.
  *
  * Uses: object/inode, block/extent.
  */
@@ -26,11 +28,20 @@
 int pf_orphan_delete(struct pf_pool *pool, struct pf_inode *inode);
 
 /* Removes the extents of an inode in [from, to), whose orphan range item @seq stands in the tree, and then the item. After an
- * error the rest is noted as unfinished. Caller holds the inode lock exclusively, and a pin. */
+ * error the rest is owed. Caller holds the inode lock exclusively, and a pin. */
 int pf_orphan_finish_range(struct pf_pool *pool, struct pf_inode *inode, uint64_t seq, uint64_t from, uint64_t to);
 
-/* Finishes what an earlier call could not. Same locks. */
+/* Unwritten blocks in the holes of [from, to) are owed, for which @promised are promised, because of @err (0: told already). */
+void pf_orphan_owe_fill(struct pf_pool *pool, struct pf_inode *inode, uint64_t from, uint64_t to, uint64_t promised, int err);
+
+/* Finishes what is owed. Same locks. */
 int pf_orphan_settle(struct pf_pool *pool, struct pf_inode *inode);
+/* The same for a file that nobody can reach any more: no blocks need be put into it. */
+void pf_orphan_settle_abandoned(struct pf_pool *pool, struct pf_inode *inode);
+/* The same for what an fsync promises: an error only when blocks that were promised are not there. */
+int pf_orphan_settle_for_sync(struct pf_pool *pool, struct pf_inode *inode);
+/* That for every inode. No inode lock held. Returns the first error. */
+int pf_orphan_settle_all(struct pf_pool *pool);
 
 /* One step of the reaper: 1 if something was removed, 0 if there is nothing to do, or an error. */
 int pf_orphan_reap(struct pf_pool *pool);
@@ -42,8 +53,14 @@ int pf_orphan_recover(struct pf_pool *pool);
 
 /* At a read-only mount: fills pool->pending. */
 int pf_orphan_load_pending(struct pf_pool *pool);
-/* Of the blocks [start, start + nr) of @data_id: sets bit i of @mask for each block start + i that is to read as zeros. */
-void pf_orphan_mask_pending(const struct pf_pool *pool, uint64_t data_id, uint64_t start, unsigned nr, uint64_t *mask);
+/* Of the blocks [start, start + nr) of a file: sets bit i of @mask for each block start + i that is to read as zeros (I4, I5). The
+ * inode lock is held. */
+void pf_orphan_mask_pending(const struct pf_pool *pool, const struct pf_inode *inode, uint64_t start, unsigned nr,
+			    uint64_t *mask);
+static inline bool pf_orphan_has_pending(const struct pf_pool *pool, const struct pf_inode *inode)
+{
+	return pool->nr_pending || inode->unfinished.seq;
+}
 
 static inline struct pf_key pf_key_orphan_inode(uint64_t ino)
 {

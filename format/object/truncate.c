@@ -92,9 +92,8 @@ static int remove_range(struct pf_pool *pool, struct pf_inode *inode, struct edg
 			pf_space_unreserve(pool->space, e->nr);
 	}
 	if (!err && later)
-		err = pf_orphan_finish_range(pool, inode, change.orphan_seq, from, to);
-	/* a file that became shorter is what it should be: the rest, which nobody sees, can wait for its next change */
-	return inode->unfinished.seq && to == PF_KEY_FIELD_MAX ? 0 : err;
+		pf_orphan_finish_range(pool, inode, change.orphan_seq, from, to); /* or it is owed: orphan.h I5 */
+	return err;
 }
 
 static void free_edges(struct pf_pool *pool, struct edges *e)

@@ -5,7 +5,8 @@
  * Invariants
  *   I1  Bytes of the last block beyond the end of the file are zero on disk, so growing a file needs no I/O.
  *   I2  Blocks cut by an edge are written anew with zeros before the transaction that maps them and changes the size.
- *   I3  A range too long for one transaction gets an orphan range item in the first one (object/orphan.h I1).
+ *   I3  A range too long for one transaction gets an orphan range item in the first one (object/orphan.h I1). With that it has
+ *       happened: an error of a later one is no error of the call (I5 there).
  *
  * Locks: the inode lock, exclusively. Uses: object/data, object/stage, object/orphan.
  */
