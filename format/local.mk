@@ -120,6 +120,8 @@ libpoolfs_a_SOURCES = \
 	format/object/dirty.h \
 	format/object/evicted.c \
 	format/object/evicted.h \
+	format/object/failed.c \
+	format/object/failed.h \
 	format/object/falloc.c \
 	format/object/file.c \
 	format/object/fill.c \

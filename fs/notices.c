@@ -7,10 +7,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NR_SLOTS 256
 #define NR_PROBES 8
 #define INTERVAL_NS 1000000000ll
+#define PAGE_BYTES (uint64_t)sysconf(_SC_PAGESIZE)
 /* A failed write-back counts no more when so much room was made since: that of one large request. */
 #define RELIEF_BLOCKS (TRANSPORT_MAX_PAYLOAD / PF_BLOCK_SIZE)
 
@@ -133,6 +135,19 @@ int notices_take_failure(struct fs *fs, uint64_t ino)
 	return err;
 }
 
+/* The pages hold what the pool has not: whoever reads them must not take it for written. All but the last one where the file ends in
+ * it: an append, and whoever writes the same once more, begins by reading that page; while the kernel has it, it succeeds, and
+ * hands over all of the page, with what was lost. */
+static void void_lost_pages(struct fs *fs)
+{
+	struct pf_lost_range r;
+	while (pf_take_lost_range(fs->pool, &r)) {
+		uint64_t end = (r.off_bytes + r.len_bytes) / PAGE_BYTES * PAGE_BYTES;
+		if (end > r.off_bytes)
+			fuse_lowlevel_notify_inval_inode(fs->se, r.ino, (off_t)r.off_bytes, (off_t)(end - r.off_bytes));
+	}
+}
+
 /* -- the thread that tells ------------------------------------------------------------------------------------------- */
 
 static unsigned collect(struct notices *n, uint64_t inos[NR_SLOTS])
@@ -169,6 +184,7 @@ static void *tell(void *arg)
 		pthread_mutex_unlock(&n->lock);
 		for (unsigned i = 0; i < nr; i++)
 			void_attributes(fs, inos[i]);
+		void_lost_pages(fs);
 		pthread_mutex_lock(&n->lock);
 	}
 	pthread_mutex_unlock(&n->lock);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * Purpose: what the kernel must hear about regular files whose pages it writes back. It keeps attributes without bound
- * (ops.h I2) and takes write(2) into its cache without asking; yet two things it cannot know: how many blocks a file has
- * (stat, du), and that the pool had no room for pages that a writer believes written.
+ * (ops.h I2) and takes write(2) into its cache without asking; yet three things it cannot know: how many blocks a file has
+ * (stat, du), that the pool had no room for pages that a writer believes written, and that pages which could not be written are
+ * worth nothing: it goes on showing them to readers, until it needs the memory and they see what was there before.
  *
  * How the second reaches the writer: the kernel asks for a file's attributes by its handle (GETATTR_FH) only before it takes
  * a write(2) into the cache, and only when those it has are void. So they are made void, and the question is answered by the
  * error of the write-back. Without this, a writer that never closes goes on for ever on a full pool.
  * (Linux, fs/fuse/file.c: fuse_cache_write_iter(); fs/fuse/dir.c: fuse_update_get_attr(), fuse_do_getattr().)
+ * The third: such pages are made void as soon as the write-back has been answered, up to the last whole one; what is read then is the
+ * pool's error (posix.h, PF_WRITE_BACK).
+ * (Linux, fs/fuse/file.c: fuse_writepage_end() notes the error and leaves the page clean and up to date.)
  *
  * Invariants
  *   I1  Only a thread that owes the kernel no reply tells it something about an inode, or one whose unanswered request is a

@@ -102,6 +102,8 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_
 	unsigned flags = fs->write_flags;
 	bool from_cache = arg->write_flags & FUSE_WRITE_CACHE;
 	(void)fi;
+	if (from_cache)
+		flags |= PF_WRITE_BACK;
 	bool kill = arg->write_flags & FUSE_WRITE_KILL_SUIDGID && has_set_id(pool, ino);
 	if (kill)
 		flags |= PF_WRITE_KILL_SUIDGID;

@@ -35,6 +35,7 @@ unit_tests = \
 	tests/unit/test_posix_attr \
 	tests/unit/test_posix_big \
 	tests/unit/test_posix_drain \
+	tests/unit/test_posix_failed \
 	tests/unit/test_posix_faults \
 	tests/unit/test_posix_file \
 	tests/unit/test_posix_names \
@@ -201,6 +202,7 @@ tests_unit_test_intent_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wra
 	-Wl,--wrap=simworld_open
 tests_unit_test_log_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 tests_unit_test_posix_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock -Wl,--wrap=pf_inode_put
+tests_unit_test_posix_failed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=realloc
 tests_unit_test_posix_staged_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_inode_get
 tests_unit_test_space_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
 tests_unit_test_tools_LDADD = tools/libtools.a $(LDADD) $(BLKID_LIBS) $(UUID_LIBS)

@@ -21,6 +21,7 @@ struct fsync {
 	enum { COMMITTED, REPORTED, REFUSED, SLOW } step;
 	bool ahead; /* nobody has asked for it yet */
 	int err;
+	int failed; /* what the file had lost when it began (object/failed.h) */
 	pf_fsync_done_fn *done;
 	void *arg;
 	void (*over)(struct fsync *s); /* gives up @s, when the file is free again */
@@ -29,7 +30,7 @@ struct fsync {
 static void report(struct fsync *s, int err)
 {
 	/* engine.h I4, whatever a drain says of it */
-	s->done(s->arg, atomic_load(&s->pool->failed) ? -EIO : err);
+	s->done(s->arg, atomic_load(&s->pool->failed) ? -EIO : err ? err : s->failed);
 }
 
 static void release(struct fsync *s)
@@ -67,6 +68,7 @@ static int begin(struct fsync *s)
 	struct pf_inode *inode = s->inode;
 	bool alone = atomic_fetch_add(&inode->nr_syncing, 1) == 0;
 	pthread_rwlock_wrlock(&inode->lock);
+	s->failed = pf_failed_sync(s->pool, inode);
 	if (!s->ahead)
 		note_step(inode);
 	if (inode->committing) {

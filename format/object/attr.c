@@ -38,6 +38,15 @@ static void new_item(struct pf_pool *pool, const struct pf_inode *inode, unsigne
 	item->ctime = mask & PF_ATTR_CTIME ? in->ctime : now;
 }
 
+static int truncate_locked(struct pf_pool *pool, struct pf_inode *inode, const struct pf_inode_item *item)
+{
+	uint64_t size = item->size;
+	int err = pf_truncate_locked(pool, inode, item);
+	if (!err)
+		pf_failed_clear(pool, inode, size, UINT64_MAX);
+	return err;
+}
+
 static int set_locked(struct pf_pool *pool, struct pf_inode *inode, unsigned mask, const struct pf_attr *in)
 {
 	struct pf_inode_item item;
@@ -52,7 +61,7 @@ static int set_locked(struct pf_pool *pool, struct pf_inode *inode, unsigned mas
 		return err;
 	new_item(pool, inode, mask, in, &item);
 	if (mask & PF_ATTR_SIZE)
-		return pf_truncate_locked(pool, inode, &item);
+		return truncate_locked(pool, inode, &item);
 	struct pf_change change;
 	pf_change_init(&change, inode);
 	change.item = item;

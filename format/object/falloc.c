@@ -55,9 +55,10 @@ static int zero(struct pf_pool *pool, struct pf_inode *inode, uint64_t off, uint
 		pf_space_unreserve(pool->space, promised);
 		return err;
 	}
-	if (!inode->owes)
+	bool owes = pf_inode_is_marked(inode, PF_MARK_OWES);
+	if (!owes)
 		err = pf_fill_holes(pool, inode, from, to, &promised);
-	if (inode->owes || err)
+	if (owes || err)
 		pf_orphan_owe_fill(pool, inode, from, to, promised, err);
 	return 0;
 }
@@ -114,6 +115,8 @@ int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_byte
 			err = pf_xattr_drop_capability(pool, inode);
 		if (!err)
 			err = fallocate_locked(pool, inode, mode, off_bytes, len_bytes, flags);
+		if (!err && kind)
+			pf_failed_clear(pool, inode, off_bytes, off_bytes + len_bytes);
 		pthread_rwlock_unlock(&inode->lock);
 	} while (pf_stage_gives_way(pool, err, &tried));
 	pf_inode_put(pool, inode);
@@ -142,12 +145,23 @@ static int find_extent(struct pf_pool *pool, const struct pf_inode *inode, uint6
 	return 0;
 }
 
-/* What is staged is data. */
+/* The first block >= @block that is data and not in the tree: staged, or lost. False: none. */
+static bool next_in_memory(const struct pf_inode *inode, uint64_t block, uint64_t *found)
+{
+	uint64_t failed;
+	bool staged = pf_stage_next(inode, block, found);
+	if (!pf_failed_next(inode, block, &failed))
+		return staged;
+	if (!staged || failed < *found)
+		*found = failed;
+	return true;
+}
+
 static int seek_data(struct pf_pool *pool, const struct pf_inode *inode, uint64_t block, uint64_t *found)
 {
 	struct pf_extent e;
 	uint64_t staged;
-	bool is_staged = pf_stage_next(inode, block, &staged);
+	bool is_staged = next_in_memory(inode, block, &staged);
 	int err;
 	while (!(err = find_extent(pool, inode, block, &e)) && e.flags & PF_EXTENT_UNWRITTEN)
 		block = e.start + e.nr;
@@ -163,9 +177,10 @@ static int seek_data(struct pf_pool *pool, const struct pf_inode *inode, uint64_
 static int seek_hole(struct pf_pool *pool, const struct pf_inode *inode, uint64_t block, uint64_t *found)
 {
 	struct pf_extent e;
+	uint64_t staged;
 	int err = 0;
 	for (;;) {
-		if (pf_stage_find(inode, block)) {
+		if (next_in_memory(inode, block, &staged) && staged == block) {
 			block++;
 			continue;
 		}
@@ -188,7 +203,7 @@ int64_t pf_lseek(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, int whe
 		return err;
 	uint64_t found = 0, size;
 	pthread_rwlock_rdlock(&inode->lock);
-	size = inode->item.size;
+	size = pf_failed_size(inode);
 	err = !pf_inode_is_file(inode) ? -EINVAL : off_bytes >= size ? -ENXIO : 0;
 	if (!err) {
 		uint64_t block = off_bytes / PF_BLOCK_SIZE;

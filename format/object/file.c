@@ -67,11 +67,13 @@ int64_t pf_read(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, void *bu
 	int64_t done = 0;
 	pthread_rwlock_rdlock(&inode->lock);
 	err = is_regular(inode);
-	uint64_t size = inode->item.size;
+	uint64_t size = pf_failed_size(inode);
 	if (!err && off_bytes < size && len_bytes) {
 		uint64_t len = size - off_bytes < len_bytes ? size - off_bytes : len_bytes;
 		uint64_t first = off_bytes / PF_BLOCK_SIZE;
-		err = read_blocks(pool, inode, first, pf_read_buf_bytes(off_bytes, len) / PF_BLOCK_SIZE, buf);
+		err = pf_failed_read(inode, off_bytes, off_bytes + len);
+		if (!err)
+			err = read_blocks(pool, inode, first, pf_read_buf_bytes(off_bytes, len) / PF_BLOCK_SIZE, buf);
 		done = (int64_t)len;
 	}
 	pthread_rwlock_unlock(&inode->lock);
@@ -253,35 +255,45 @@ static int write_locked(struct pf_pool *pool, struct pf_inode *inode, uint64_t o
 		size_t len = len_bytes - *done < CHUNK_BYTES ? len_bytes - *done : CHUNK_BYTES;
 		struct span s = make_span(off_bytes + *done, (const uint8_t *)buf + *done, len);
 		err = len >= DIRECT_BYTES ? write_direct(pool, inode, &s, flags) : write_staged(pool, inode, &s, flags);
-		if (!err)
-			*done += len;
+		if (err)
+			break;
+		pf_failed_clear(pool, inode, s.off, s.end);
+		*done += len;
 	}
 	inode->nr_written += inode->nr_written < UINT8_MAX;
+	return err;
+}
+
+static int write_some(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const void *buf, size_t len_bytes,
+		      unsigned flags, size_t *done)
+{
+	struct pf_inode *inode;
+	int err = pf_op_begin(pool, PF_SHRINKS);
+	if (!err)
+		err = pf_stage_balance(pool);
+	if (!err)
+		err = pf_inode_get(pool, ino, &inode);
+	if (err)
+		return err;
+	bool tried = false;
+	do {
+		pf_inode_lock(inode);
+		err = write_locked(pool, inode, off_bytes, buf, len_bytes, flags, done);
+		pthread_rwlock_unlock(&inode->lock);
+	} while (pf_stage_gives_way(pool, err, &tried));
+	pf_inode_put(pool, inode);
 	return err;
 }
 
 int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const void *buf, size_t len_bytes,
 		 unsigned flags)
 {
-	struct pf_inode *inode;
-	int err = pf_op_begin(pool, PF_SHRINKS);
-	if (err || !len_bytes)
-		return err;
+	size_t done = 0;
 	if (off_bytes > (uint64_t)PF_MAX_FILE_BYTES || len_bytes > (uint64_t)PF_MAX_FILE_BYTES - off_bytes)
 		return -EFBIG;
-	err = pf_stage_balance(pool);
-	if (!err)
-		err = pf_inode_get(pool, ino, &inode);
-	if (err)
-		return err;
-	size_t done = 0;
-	bool tried = false;
-	do {
-		pf_inode_lock(inode);
-		err = write_locked(pool, inode, off_bytes, buf, len_bytes, flags, &done);
-		pthread_rwlock_unlock(&inode->lock);
-	} while (pf_stage_gives_way(pool, err, &tried));
-	pf_inode_put(pool, inode);
+	int err = len_bytes ? write_some(pool, ino, off_bytes, buf, len_bytes, flags, &done) : 0;
+	if (err && flags & PF_WRITE_BACK)
+		pf_failed_note(pool, ino, off_bytes + done, off_bytes + len_bytes, err);
 	return done ? (int64_t)done : err;
 }
 

@@ -18,7 +18,7 @@ struct pf_icache {
 	struct pf_inode *lru_first, *lru_last; /* oldest first */
 	unsigned nr_idle;
 	struct pf_evicted evicted;
-	unsigned nr_owing;
+	unsigned nr_marked[PF_MARKS];
 	uint64_t nr_removed; /* structs that left: what was loaded before may be older than what one of them stored */
 	struct pf_refs refs;
 };
@@ -38,6 +38,7 @@ static void inode_free(struct pf_inode *inode)
 	pthread_rwlock_destroy(&inode->lock);
 	sem_destroy(&inode->committable);
 	pf_dirty_free(&inode->dirty);
+	pf_failed_free(&inode->failed);
 	free(inode);
 }
 
@@ -113,6 +114,7 @@ static struct pf_inode *inode_alloc(uint64_t ino, const struct pf_inode_item *it
 	inode->item = *item;
 	inode->tree_size = item->size;
 	inode->place.member = -1;
+	pf_failed_init(&inode->failed);
 	inode->capability = item->flags & PF_INODE_HAS_XATTR ? PF_UNKNOWN : PF_ABSENT;
 	inode->orphan = item->nlink == 0;
 	inode->pins = 1;
@@ -300,25 +302,35 @@ int pf_inode_ref(struct pf_pool *pool, struct pf_inode *inode)
 	return err;
 }
 
-void pf_inode_set_owes(struct pf_pool *pool, struct pf_inode *inode, bool owes)
+void pf_inode_mark(struct pf_pool *pool, struct pf_inode *inode, enum pf_mark mark, bool on)
 {
 	struct pf_icache *c = pool->icache;
+	if (pf_inode_is_marked(inode, mark) == on)
+		return;
 	pthread_mutex_lock(&c->lock);
-	assert(inode->owes != owes && inode->pins);
-	inode->owes = owes;
-	inode->pins += owes ? 1u : -1u;
-	c->nr_owing += owes ? 1u : -1u;
+	assert(inode->pins);
+	inode->marks ^= 1u << mark;
+	inode->pins += on ? 1u : -1u;
+	c->nr_marked[mark] += on ? 1u : -1u;
 	pthread_mutex_unlock(&c->lock);
 }
 
-unsigned pf_icache_owing(struct pf_pool *pool, struct pf_inode **inodes, unsigned max)
+unsigned pf_icache_nr_marked(struct pf_pool *pool, enum pf_mark mark)
+{
+	pthread_mutex_lock(&pool->icache->lock);
+	unsigned nr = pool->icache->nr_marked[mark];
+	pthread_mutex_unlock(&pool->icache->lock);
+	return nr;
+}
+
+unsigned pf_icache_marked(struct pf_pool *pool, enum pf_mark mark, struct pf_inode **inodes, unsigned max)
 {
 	struct pf_icache *c = pool->icache;
 	unsigned nr = 0;
 	pthread_mutex_lock(&c->lock);
-	for (unsigned i = 0; i < BUCKETS && nr < max && nr < c->nr_owing; i++) {
+	for (unsigned i = 0; i < BUCKETS && nr < max && nr < c->nr_marked[mark]; i++) {
 		for (struct pf_inode *inode = c->buckets[i]; inode && nr < max; inode = inode->hash_next) {
-			if (!inode->owes)
+			if (!pf_inode_is_marked(inode, mark))
 				continue;
 			inode->pins++;
 			inodes[nr++] = inode;
@@ -356,6 +368,7 @@ void pf_forget(struct pf_pool *pool, uint64_t ino, uint64_t nr)
 	pf_inode_lock(orphan);
 	if (pf_inode_is_abandoned(pool, orphan)) {
 		pf_stage_drop(pool, orphan);
+		pf_failed_clear(pool, orphan, 0, UINT64_MAX);
 		pf_orphan_settle_abandoned(pool, orphan);
 	}
 	pthread_rwlock_unlock(&orphan->lock);
@@ -479,7 +492,7 @@ void pf_inode_attr(const struct pf_inode *inode, struct pf_attr *attr)
 		.gid = i->gid,
 		.rdev_major = i->rdev_major,
 		.rdev_minor = i->rdev_minor,
-		.size_bytes = i->size,
+		.size_bytes = pf_failed_size(inode),
 		.blocks = blocks,
 		.atime = i->atime,
 		.mtime = i->mtime,

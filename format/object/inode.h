@@ -29,12 +29,21 @@
 #include "block/engine.h"
 #include "block/write.h"
 #include "object/dirty.h"
+#include "object/failed.h"
 #include "object/posix.h"
 #include "ondisk/item.h"
 
 #include <semaphore.h>
 
 struct pf_stage;
+
+/* Why an inode may not leave the cache, and a way to find such ones. */
+enum pf_mark {
+	PF_MARK_OWES,   /* something is unfinished (orphan.h I5) */
+	PF_MARK_FAILED, /* ranges could not be written (failed.h) */
+	PF_MARK_UNTOLD, /* and the kernel does not know yet */
+	PF_MARKS
+};
 
 enum pf_known { PF_UNKNOWN, PF_ABSENT, PF_PRESENT };
 
@@ -44,7 +53,7 @@ struct pf_inode {
 	pthread_rwlock_t lock; /* exclusively: pf_inode_lock() */
 	bool committing;       /* under the exclusive lock */
 	sem_t committable;     /* 0 while it is, for those who wait */
-	struct pf_inode_item item;
+	struct pf_inode_item item; /* but for the size (failed.h I2) what a user sees */
 	uint64_t tree_size;
 	struct pf_place place;
 	struct pf_stage *stage; /* NULL: nothing staged */
@@ -54,15 +63,16 @@ struct pf_inode {
 	uint8_t nr_written;        /* writes since the last fsync, and */
 	uint8_t nr_in_step;        /* how many fsyncs in a row had exactly one before them; both stop at 255 */
 	int write_error;           /* of staged blocks that could not be written: fsync tells (and clears on rewrite) */
+	struct pf_failed failed;   /* what a program believes written (failed.h) */
 	enum pf_known capability;  /* whether security.capability is set */
-	bool owes; /* any of 'unfinished', for which it holds a pin: it goes before the file changes again (orphan.h I5) */
-	struct {
+	struct { /* it goes before the file changes again (orphan.h I5) */
 		uint64_t seq, from, to;                /* seq 0: no blocks to be taken out */
 		uint64_t fill_from, fill_to, promised; /* promised 0: none to be put in */
 	} unfinished;
 	/* under the cache lock */
 	struct pf_inode *hash_next, *lru_prev, *lru_next;
 	unsigned pins;
+	unsigned marks; /* 1 << enum pf_mark; also under the inode lock */
 	bool orphan, dead, in_lru;
 	atomic_bool unborn; /* cleared under the exclusive tree lock */
 };
@@ -93,10 +103,16 @@ int pf_inode_ref(struct pf_pool *pool, struct pf_inode *inode);
 /* The inode has lost its last name, or gained one again (an unnamed file). */
 void pf_inode_set_orphan(struct pf_pool *pool, struct pf_inode *inode, bool orphan);
 
-/* Takes the pin for what it owes, or gives it back. Exclusive inode lock; the caller has another pin. */
-void pf_inode_set_owes(struct pf_pool *pool, struct pf_inode *inode, bool owes);
-/* Up to @max inodes that owe something, pinned. Returns how many. */
-unsigned pf_icache_owing(struct pf_pool *pool, struct pf_inode **inodes, unsigned max);
+/* A mark holds a pin. Exclusive inode lock; the caller has another pin. */
+void pf_inode_mark(struct pf_pool *pool, struct pf_inode *inode, enum pf_mark mark, bool on);
+/* The inode lock is held, or the cache lock. */
+static inline bool pf_inode_is_marked(const struct pf_inode *inode, enum pf_mark mark)
+{
+	return inode->marks >> mark & 1;
+}
+/* Up to @max inodes with that mark, pinned. Returns how many. */
+unsigned pf_icache_marked(struct pf_pool *pool, enum pf_mark mark, struct pf_inode **inodes, unsigned max);
+unsigned pf_icache_nr_marked(struct pf_pool *pool, enum pf_mark mark);
 
 /* Nobody has a name or a reference any more: what is staged need not be written. */
 bool pf_inode_is_abandoned(struct pf_pool *pool, const struct pf_inode *inode);

@@ -50,6 +50,7 @@ void pf_link_dropped(struct pf_pool *pool, struct pf_inode *inode)
 	if (!pf_inode_is_abandoned(pool, inode))
 		return;
 	pf_stage_drop(pool, inode);
+	pf_failed_clear(pool, inode, 0, UINT64_MAX);
 	pf_orphan_settle_abandoned(pool, inode);
 }
 

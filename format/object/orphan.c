@@ -129,9 +129,9 @@ static int remove_range(struct pf_pool *pool, struct pf_inode *inode, uint64_t s
 static void owe(struct pf_pool *pool, struct pf_inode *inode, int err)
 {
 	char path[512];
-	if (inode->owes)
+	if (pf_inode_is_marked(inode, PF_MARK_OWES))
 		return;
-	pf_inode_set_owes(pool, inode, true);
+	pf_inode_mark(pool, inode, PF_MARK_OWES, true);
 	pf_path_of(pool, inode, path, sizeof(path));
 	pf_log(pool->env, PF_LOG_WARNING, "%s: the blocks of a range that was truncated, punched out or zeroed could not all be "
 	       "changed: %s; it reads as it should, and the rest is done with the next change, fsync or unmount", path,
@@ -162,7 +162,7 @@ void pf_orphan_owe_fill(struct pf_pool *pool, struct pf_inode *inode, uint64_t f
 
 int pf_orphan_settle(struct pf_pool *pool, struct pf_inode *inode)
 {
-	if (!inode->owes)
+	if (!pf_inode_is_marked(inode, PF_MARK_OWES))
 		return 0;
 	int err = pf_pool_writable(pool);
 	if (!err && inode->unfinished.seq)
@@ -175,7 +175,7 @@ int pf_orphan_settle(struct pf_pool *pool, struct pf_inode *inode)
 				    &inode->unfinished.promised);
 	if (err)
 		return err;
-	pf_inode_set_owes(pool, inode, false);
+	pf_inode_mark(pool, inode, PF_MARK_OWES, false);
 	return 0;
 }
 
@@ -198,12 +198,12 @@ int pf_orphan_settle_all(struct pf_pool *pool)
 	unsigned nr, nr_settled;
 	int first_err = 0;
 	do {
-		nr = pf_icache_owing(pool, inodes, OWING_BATCH);
+		nr = pf_icache_marked(pool, PF_MARK_OWES, inodes, OWING_BATCH);
 		nr_settled = 0;
 		for (unsigned i = 0; i < nr; i++) {
 			pf_inode_lock(inodes[i]);
 			int err = pf_orphan_settle_for_sync(pool, inodes[i]);
-			nr_settled += !inodes[i]->owes;
+			nr_settled += !pf_inode_is_marked(inodes[i], PF_MARK_OWES);
 			pthread_rwlock_unlock(&inodes[i]->lock);
 			pf_inode_put(pool, inodes[i]);
 			if (!first_err)

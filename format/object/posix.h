@@ -108,9 +108,13 @@ size_t pf_read_buf_bytes(uint64_t off_bytes, size_t len_bytes);
 enum pf_write_flags {
 	PF_WRITE_KEEP_TIMES = 1,    /* the kernel sets mtime and ctime itself (pitfalls 8.5) */
 	PF_WRITE_KILL_SUIDGID = 2,  /* clear set-id bits and security.capability first (pitfalls 8.4) */
+	PF_WRITE_BACK = 4,          /* the writer has been told that it went well: what cannot be written is lost */
 };
 /* Up to 4 MiB are written whole or not at all, as one point of the file's history; more may be a short count after an error.
- * @buf need not be aligned, but is written without a copy when it is. -EFBIG past PF_MAX_FILE_BYTES, -ENOSPC, -EIO. */
+ * @buf need not be aligned, but is written without a copy when it is. -EFBIG past PF_MAX_FILE_BYTES, -ENOSPC, -EIO.
+ *
+ * With PF_WRITE_BACK, the rest after an error is lost, and part of the file's size: reading it gives -EIO, and pf_fsync() the error
+ * of the write, until all of it has been written, truncated away, punched or zeroed, or the pool is opened anew. */
 int64_t pf_write(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const void *buf, size_t len_bytes,
 		 unsigned flags);
 
@@ -122,6 +126,12 @@ int64_t pf_lseek(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, int whe
 /* @flags: of the write. */
 int64_t pf_copy_range(struct pf_pool *pool, uint64_t from, uint64_t from_off, uint64_t to, uint64_t to_off,
 		      size_t len_bytes, unsigned flags);
+
+/* A range that was lost to PF_WRITE_BACK, each once: false when there is none. Whoever keeps what was written there must forget it. */
+struct pf_lost_range {
+	uint64_t ino, off_bytes, len_bytes;
+};
+bool pf_take_lost_range(struct pf_pool *pool, struct pf_lost_range *range);
 
 /* Durable when it returns: data and attributes of @ino, and in these versions all of the namespace. Reports an earlier
  * failed write of the file until that data is rewritten or truncated. */
