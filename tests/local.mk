@@ -39,6 +39,7 @@ unit_tests = \
 	tests/unit/test_posix_faults \
 	tests/unit/test_posix_file \
 	tests/unit/test_posix_names \
+	tests/unit/test_posix_nomem \
 	tests/unit/test_posix_owed \
 	tests/unit/test_posix_rename \
 	tests/unit/test_posix_space \
@@ -120,6 +121,7 @@ mount_tests = \
 	tests/mount/user.sh \
 	tests/mount/vanish.sh \
 	tests/mount/versions.sh \
+	tests/mount/writeback.sh \
 	tests/mount/xattr.sh
 
 # What the first issue promises to a user, on real mounts, scaled to a twentieth: 'make check-accept' only. See tests/accept/functions.sh.
@@ -179,6 +181,7 @@ tests_libtest_a_SOURCES = \
 	tests/unit/log_util.h \
 	tests/unit/nomem.c \
 	tests/unit/nomem.h \
+	tests/unit/nomem_disks.h \
 	tests/unit/posix_util.h \
 	tests/unit/record_util.h \
 	tests/unit/run_suite.h \
@@ -203,6 +206,7 @@ tests_unit_test_intent_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wra
 tests_unit_test_log_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 tests_unit_test_posix_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock -Wl,--wrap=pf_inode_put
 tests_unit_test_posix_failed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=realloc
+tests_unit_test_posix_nomem_LDFLAGS = $(tests_unit_test_intent_nomem_LDFLAGS)
 tests_unit_test_posix_staged_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_inode_get
 tests_unit_test_space_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
 tests_unit_test_tools_LDADD = tools/libtools.a $(LDADD) $(BLKID_LIBS) $(UUID_LIBS)

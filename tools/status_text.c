@@ -69,6 +69,10 @@ static void print_space(const struct json_value *v)
 	uint64_t unverified = json_get_number(v, "no_csum_bytes", 0);
 	if (unverified)
 		printf("%-10s %s without checksums; 'poolfs scrub' fills them in\n", "unverified", cli_size(a, unverified));
+	uint64_t lost = json_get_number(v, "lost_files", 0);
+	if (lost)
+		printf("%-10s what was written last to %ju file%s is lost in part (the log of the daemon says which): write it again, or "
+		       "truncate or delete them\n", "lost", (uintmax_t)lost, lost == 1 ? "" : "s");
 	uint64_t bad = json_get_number(v, "bad_groups", 0);
 	if (bad)
 		printf("%-10s %ju maps of free space cannot be used: run fsck.poolfs\n", "damaged", (uintmax_t)bad);

@@ -210,7 +210,7 @@ int pf_symlink(struct pf_pool *pool, uint64_t parent, const char *name, size_t l
 	return create(pool, parent, &c, cred, attr);
 }
 
-/* names_lock and the locks of both are held. */
+/* names_lock and the locks of both are held. The inode gets the reference that is handed out first: it may need memory. */
 static int link_locked(struct pf_pool *pool, struct pf_inode *dir, struct pf_inode *inode, const char *name, size_t len)
 {
 	struct pf_slot slot;
@@ -237,7 +237,10 @@ static int link_locked(struct pf_pool *pool, struct pf_inode *dir, struct pf_ino
 	pf_inode_want(&txn, dir->ino);
 	pf_inode_want(&txn, inode->ino);
 	pf_link_want_drop(&txn, inode);
-	err = pf_txn_lock(&txn);
+	err = pf_inode_ref(pool, inode);
+	bool referred = !err;
+	if (!err)
+		err = pf_txn_lock(&txn);
 	if (!err) {
 		struct timespec now = pf_inode_now(pool);
 		pf_intent_link(pool, dir->ino, inode->ino, name, len, now);
@@ -258,6 +261,8 @@ static int link_locked(struct pf_pool *pool, struct pf_inode *dir, struct pf_ino
 	pf_txn_end(&txn);
 	if (!err && was_orphan)
 		pf_inode_set_orphan(pool, inode, false);
+	if (err && referred)
+		pf_inode_unref(pool, inode);
 	return err;
 }
 
@@ -277,8 +282,6 @@ int pf_link(struct pf_pool *pool, uint64_t ino, uint64_t parent, const char *nam
 		struct pf_inode *both[2] = { dir, inode };
 		pf_inode_lock_all(both, 2);
 		err = link_locked(pool, dir, inode, name, len);
-		if (!err)
-			err = pf_inode_ref(pool, inode);
 		if (!err)
 			pf_inode_attr(inode, attr);
 		pf_inode_unlock_all(both, 2);

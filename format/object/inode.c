@@ -302,6 +302,13 @@ int pf_inode_ref(struct pf_pool *pool, struct pf_inode *inode)
 	return err;
 }
 
+void pf_inode_unref(struct pf_pool *pool, struct pf_inode *inode)
+{
+	pthread_mutex_lock(&pool->icache->lock);
+	pf_refs_drop(&pool->icache->refs, inode->ino, 1);
+	pthread_mutex_unlock(&pool->icache->lock);
+}
+
 void pf_inode_mark(struct pf_pool *pool, struct pf_inode *inode, enum pf_mark mark, bool on)
 {
 	struct pf_icache *c = pool->icache;

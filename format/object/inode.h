@@ -100,6 +100,8 @@ void pf_inode_unpin(struct pf_pool *pool, struct pf_inode *inode);
 
 /* One reference more (posix.h I4). The inode is pinned. */
 int pf_inode_ref(struct pf_pool *pool, struct pf_inode *inode);
+/* It is not handed out after all. */
+void pf_inode_unref(struct pf_pool *pool, struct pf_inode *inode);
 /* The inode has lost its last name, or gained one again (an unnamed file). */
 void pf_inode_set_orphan(struct pf_pool *pool, struct pf_inode *inode, bool orphan);
 

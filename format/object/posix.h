@@ -6,7 +6,8 @@
  * Invariants
  *   I1  Permission checks are the caller's (the kernel's, by default_permissions); everything else POSIX demands is done here.
  *   I2  All functions return 0 (or a count) or a negative code (base/error.h); a failed one has changed nothing, except that what
- *       changes a file may have dropped its capability before (object/xattr.h I1), and pf_fallocate() may have given holes blocks.
+ *       changes a file may have dropped its capability before (object/xattr.h I1; ctime tells), and pf_fallocate() may have given
+ *       holes blocks.
  *   I3  Names are @len bytes, not terminated. More than PF_MAX_NAME_BYTES: -ENAMETOOLONG, in every function. Empty names,
  *       "." and "..": -EINVAL in what creates or removes; pf_lookup() knows "." and "..".
  *   I4  An inode number that a function hands out through @attr of lookup and the creating functions carries one reference;

@@ -152,6 +152,7 @@ char *pf_pool_status_json(struct pf_pool *pool)
 		space.node_blocks * PF_BLOCK_SIZE, space.share_blocks * PF_BLOCK_SIZE, space.pending_blocks * PF_BLOCK_SIZE,
 		(uint64_t)atomic_load(&pool->staged_blocks) * PF_BLOCK_SIZE,
 		pool->data_csum ? super.counters.no_csum_blocks * PF_BLOCK_SIZE : 0, space.bad_groups);
+	fprintf(f, "\"lost_files\":%u,", pf_icache_nr_marked(pool, PF_MARK_FAILED));
 	fprintf(f, "\"dirty_nodes\":%" PRIu64 ",\"cached_nodes\":%" PRIu64 ",\"node_hits\":%" PRIu64 ",\"node_misses\":%" PRIu64
 		   ",\"members\":[",
 		tree.dirty_nodes, tree.clean_nodes, tree.hits, tree.misses);

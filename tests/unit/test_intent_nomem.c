@@ -3,52 +3,7 @@
  * from then on. It succeeds or says so and has changed nothing; what was synced is there afterwards. The linker leads the
  * allocations here (tests/local.mk). */
 #include "unit/intent_util.h"
-#include "unit/nomem.h"
-
-/* -- disks that have memory of their own ---------------------------------------------------------------------------- */
-static const struct pf_io_ops *sim_ops;
-
-static int spared_read(struct pf_io *io, uint64_t off, void *buf, size_t len)
-{
-	bool was = nomem_pause();
-	int err = sim_ops->read(io, off, buf, len);
-	nomem_resume(was);
-	return err;
-}
-static int spared_write(struct pf_io *io, uint64_t off, const void *buf, size_t len)
-{
-	bool was = nomem_pause();
-	int err = sim_ops->write(io, off, buf, len);
-	nomem_resume(was);
-	return err;
-}
-static int spared_flush(struct pf_io *io)
-{
-	bool was = nomem_pause();
-	int err = sim_ops->flush(io);
-	nomem_resume(was);
-	return err;
-}
-
-void __real_simworld_open(struct simworld *world, bool read_only, struct pf_io **ios);
-void __wrap_simworld_open(struct simworld *world, bool read_only, struct pf_io **ios);
-void __wrap_simworld_open(struct simworld *world, bool read_only, struct pf_io **ios)
-{
-	static struct pf_io_ops ops;
-	bool was = nomem_pause();
-	__real_simworld_open(world, read_only, ios);
-	nomem_resume(was);
-	for (unsigned k = 0; k < simworld_nr_disks(world); k++) {
-		if (ios[k]->ops == &ops)
-			continue;
-		sim_ops = ios[k]->ops;
-		ops = *sim_ops;
-		ops.read = spared_read;
-		ops.write = spared_write;
-		ops.flush = spared_flush;
-		ios[k]->ops = &ops;
-	}
-}
+#include "unit/nomem_disks.h"
 
 /* -- operations ----------------------------------------------------------------------------------------------------- */
 static uint64_t f, d;
