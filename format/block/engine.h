@@ -89,6 +89,7 @@ struct pf_pool {
 	unsigned commit_interval_ms;
 	pthread_mutex_t reap_lock; /* one reaper at a time */
 	atomic_int failed_unlisted; /* the error of a write that object/failed.h I3 could not note; 0: none */
+	atomic_uint failed_ranges; /* for which object/failed.h has memory */
 	atomic_bool reap_wanted; /* there are orphan ranges without inode */
 	/* Read-only: ranges that a crash left half removed; they read as zeros (object/orphan.h I4). */
 	struct pf_orphan_range *pending;

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RANGES_MAX 1024u /* of one file: 16 KiB */
+#define RANGES_MAX 1024u    /* of one file */
+#define POOL_RANGES_MAX 65536u /* of all together, but for one of each file: 1 MiB */
 #define FILES_MAX 8192u
 
 void pf_failed_init(struct pf_failed *f)
@@ -46,14 +47,19 @@ static unsigned position(const struct pf_failed *f, uint64_t from)
 	return lo;
 }
 
-static bool make_room(struct pf_failed *f)
+static bool make_room(struct pf_pool *pool, struct pf_failed *f)
 {
 	if (f->nr < f->cap)
 		return true;
-	unsigned cap = 4 * f->cap;
-	struct pf_failed_range *r = cap > RANGES_MAX ? NULL : realloc(f->ranges, cap * sizeof(*r));
-	if (!r)
+	unsigned cap = 4 * f->cap, more = f->ranges ? cap - f->cap : cap;
+	struct pf_failed_range *r = NULL;
+	if (cap <= RANGES_MAX && atomic_fetch_add(&pool->failed_ranges, more) + more <= POOL_RANGES_MAX)
+		r = realloc(f->ranges, cap * sizeof(*r));
+	if (!r) {
+		if (cap <= RANGES_MAX)
+			atomic_fetch_sub(&pool->failed_ranges, more);
 		return false;
+	}
 	if (!f->ranges)
 		r[0] = f->first;
 	f->ranges = r;
@@ -82,20 +88,20 @@ static void join_nearest(struct pf_failed *f)
 	join(f, best - 1, best + 1);
 }
 
-static void add(struct pf_failed *f, uint64_t from, uint64_t to)
+static void add(struct pf_pool *pool, struct pf_failed *f, uint64_t from, uint64_t to)
 {
 	struct pf_failed_range *r = ranges_of(f);
 	unsigned i = position(f, from ? from - 1 : 0), end = i;
 	while (end < f->nr && r[end].from <= to)
 		end++;
-	if (end == i && !make_room(f)) {
+	if (end == i && !make_room(pool, f)) {
 		if (f->nr == 1) { /* no memory for a second one */
 			r[0].from = from < r[0].from ? from : r[0].from;
 			r[0].to = to > r[0].to ? to : r[0].to;
 			return;
 		}
 		join_nearest(f);
-		add(f, from, to);
+		add(pool, f, from, to);
 		return;
 	}
 	r = ranges_of(f);
@@ -132,7 +138,7 @@ static bool note_locked(struct pf_pool *pool, struct pf_inode *inode, uint64_t f
 	f->untold.from = told || from < f->untold.from ? from : f->untold.from;
 	f->untold.to = told || to > f->untold.to ? to : f->untold.to;
 	f->err = err;
-	add(f, from, to);
+	add(pool, f, from, to);
 	pf_inode_mark(pool, inode, PF_MARK_FAILED, true);
 	pf_inode_mark(pool, inode, PF_MARK_UNTOLD, true);
 	return true;
@@ -164,7 +170,7 @@ void pf_failed_clear(struct pf_pool *pool, struct pf_inode *inode, uint64_t from
 	struct pf_failed_range *r = ranges_of(f);
 	if (i < f->nr && r[i].from < from && r[i].to > to) {
 		/* its middle: without room for what is behind that, all of it stays */
-		if (!make_room(f))
+		if (!make_room(pool, f))
 			return;
 		r = ranges_of(f);
 		memmove(r + i + 1, r + i, (f->nr - i) * sizeof(*r));
@@ -185,6 +191,8 @@ void pf_failed_clear(struct pf_pool *pool, struct pf_inode *inode, uint64_t from
 	f->nr -= end - i;
 	if (f->nr)
 		return;
+	if (f->ranges)
+		atomic_fetch_sub(&pool->failed_ranges, f->cap);
 	pf_failed_free(f);
 	pf_inode_mark(pool, inode, PF_MARK_FAILED, false);
 	pf_inode_mark(pool, inode, PF_MARK_UNTOLD, false);

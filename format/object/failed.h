@@ -9,9 +9,10 @@
  *       SEEK_DATA finds it. All else in the file is read as ever.
  *   I2  The file is shown as long as its writer believes (pf_failed_size()). What is stored is what the pool has, and is shown when it
  *       is opened anew.
- *   I3  Memory is bounded: RANGES_MAX ranges in a file (with more, neighbours become one, and what is between them cannot be read
- *       either; so does what is written again in the middle of one), and FILES_MAX files. What fails in further files, or of an inode that cannot be loaded, is not listed: it reads as
- *       what the pool has, and until the pool is opened anew every fsync reports it, of whatever file.
+ *   I3  Memory is bounded: RANGES_MAX ranges in a file, POOL_RANGES_MAX in all (with more, neighbours become one, and what is between
+ *       them cannot be read either; nor what is written again in the middle of one), and FILES_MAX files. What fails in further files,
+ *       or of an inode that cannot be loaded, is not listed: it reads as what the pool has, and until the pool is opened anew every
+ *       fsync reports it, of whatever file.
  *   I4  An inode with such ranges is in the cache (PF_MARK_FAILED).
  *
  * Locks: the inode lock, exclusively where the inode is not const. Uses: object/inode.

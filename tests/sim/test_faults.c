@@ -343,6 +343,14 @@ static void transient(unsigned version, uint64_t seed, unsigned nr_ops, bool tra
 	alarm(0);
 }
 
+/* An error in the second half of ZERO_RANGE. */
+static void once_failed(void)
+{
+	transient(3, 123, 300, false);
+	transient(3, 369, 300, false);
+	transient(6, 526, 300, false);
+}
+
 static int usage(void)
 {
 	fprintf(stderr, "usage: test_faults [--version V --members M --seed S --op read|write|flush --count N --errno "
@@ -417,6 +425,7 @@ int main(int argc, char **argv)
 		run_matrix(more ? 200 : 40);
 		run_log(more ? 200 : 20);
 		run_discards(more ? 200 : 5);
+		once_failed();
 		static const unsigned versions[] = { 3, 5, 6, 6 };
 		for (uint64_t seed = 1; seed <= (more ? 2000 : 40) && nr_bad < 10; seed++)
 			transient(versions[seed % 4], seed, 300, false);
