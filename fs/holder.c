@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "holder.h"
 
+#include "child.h"
 #include "mountinfo.h"
 #include "poolfs.h"
 
@@ -13,6 +14,8 @@
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define ANSWER_MS 250
 
 bool holder_is_held(const char *path, bool for_writing)
 {
@@ -90,17 +93,29 @@ static bool has_open(pid_t pid, const struct stat *wanted)
 	return found;
 }
 
-static bool is_served_with(const char *dir, void *arg)
+struct question {
+	const char *dir;
+	const struct stat *member;
+};
+
+static int ask_mount(const void *arg)
 {
+	const struct question *q = arg;
 	pid_t pid;
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open(q->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int daemon = fd < 0 ? -1 : holder_of_mount(fd, &pid);
-	bool found = daemon >= 0 && has_open(pid, arg);
+	bool found = daemon >= 0 && has_open(pid, q->member);
 	if (daemon >= 0)
 		close(daemon);
 	if (fd >= 0)
 		close(fd);
 	return found;
+}
+
+static bool is_served_with(const char *dir, void *arg)
+{
+	struct question q = { dir, arg };
+	return child_call(ask_mount, &q, ANSWER_MS) == 1;
 }
 
 bool holder_find_mount(const char *path, char *dir)

@@ -4,9 +4,9 @@
  *
  * Invariants
  *   I1  Nothing is opened for writing, and a lock is held for an instant only.
- *   I2  A mount is asked only when a member is held: a daemon that hangs keeps nobody else from mounting.
+ *   I2  A mount is asked only when a member is held, and for a quarter of a second at most: a daemon that hangs keeps nobody else from mounting.
  *
- * Uses: mountinfo, poolfs.h.
+ * Uses: child, mountinfo, poolfs.h.
  */
 #ifndef FS_HOLDER_H
 #define FS_HOLDER_H

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* For a daemon that has been told to end and is about to take its mount away. */
@@ -78,18 +79,26 @@ static void yield_to_features(struct options *opt, const struct spec *spec, cons
 	opt->read_only = true;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 /* The lock of a daemon that is just finishing is waited for when the pool is opened. That of a pool which is mounted, and
  * stays so, is not worth it. */
 static bool is_mounted(const struct options *opt, const struct spec *spec)
 {
 	char dir[PATH_MAX];
 	unsigned i = 0;
-	for (unsigned waited_ms = 0;; waited_ms += 50) {
+	const int64_t since_ms = now_ms(); /* asking takes time, too */
+	for (;;) {
 		while (i < spec->nr && !holder_is_held(spec->paths[i], !opt->read_only))
 			i++;
 		if (i == spec->nr || !holder_find_mount(spec->paths[i], dir))
 			return false;
-		if (waited_ms >= MOUNTED_PATIENCE_MS)
+		if (now_ms() - since_ms >= MOUNTED_PATIENCE_MS)
 			break;
 		usleep(50000);
 	}

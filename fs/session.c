@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
 
+#include "child.h"
 #include "log.h"
 #include "mountinfo.h"
 #include "namespace.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define READ_AHEAD_KIB 1024
@@ -135,17 +135,18 @@ int session_mount(struct session *s, const struct options *opt, bool read_only, 
 
 void session_tune(struct session *s, const struct options *opt)
 {
-	struct stat st;
+	struct mountinfo mi;
 	char path[64];
 	/* in another namespace the directory is another one, for the table and for umount(8) */
 	if (!opt->name_space) {
 		utab_add(source_of(opt), s->mountpoint);
 		s->in_utab = true;
 	}
-	if (stat(s->mountpoint, &st) < 0)
+	/* not stat(2): this process would have to answer (child.h) */
+	if (mountinfo_find(s->mountpoint, &mi))
 		return;
-	s->major = major(st.st_dev);
-	s->minor = minor(st.st_dev);
+	s->major = mi.major;
+	s->minor = mi.minor;
 	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", s->major, s->minor);
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -164,26 +165,31 @@ static bool still_mounted(const struct session *s)
 	       (!s->minor || (mi.major == s->major && mi.minor == s->minor));
 }
 
-static void write_back(const char *path)
+static int sync_mount(const void *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return; /* the connection is gone, and the pages with it */
-	if (syncfs(fd) < 0)
-		log_line(PF_LOG_ERROR, "%s: writing back: %s", path, strerror(errno));
-	close(fd);
+		return 0; /* the connection is gone, and the pages with it */
+	return syncfs(fd) < 0 ? errno : 0;
+}
+
+static void write_back(const char *path)
+{
+	int err = child_call(sync_mount, path, CHILD_FOR_EVER);
+	if (err)
+		log_line(PF_LOG_ERROR, "%s: writing back: %s", path, strerror(err < 0 ? -err : err));
 }
 
 void session_unmount(struct session *s, bool serving)
 {
 	if (!still_mounted(s))
 		return;
-	int err = serving ? unmount_path(s->mountpoint, 0) : -EBUSY;
+	int err = serving ? unmount_path(s->mountpoint, UNMOUNT_OWN) : -EBUSY;
 	if (err == -EBUSY) {
 		/* Somebody uses it. They lose it, but not what they have written so far. */
 		if (serving)
 			write_back(s->mountpoint);
-		err = unmount_path(s->mountpoint, UNMOUNT_LAZY);
+		err = unmount_path(s->mountpoint, UNMOUNT_LAZY | UNMOUNT_OWN);
 	}
 	if (err)
 		log_line(PF_LOG_ERROR, "cannot unmount %s: %s", s->mountpoint, strerror(-err));

@@ -115,6 +115,7 @@ mount_tests = \
 	tests/mount/permissions.sh \
 	tests/mount/readdir.sh \
 	tests/mount/rename.sh \
+	tests/mount/selfless.sh \
 	tests/mount/space.sh \
 	tests/mount/sync.sh \
 	tests/mount/times.sh \
