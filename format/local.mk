@@ -38,23 +38,29 @@ libpoolfs_a_SOURCES = \
 	format/ondisk/version.h \
 	format/member/aio.c \
 	format/member/aio.h \
+	format/member/aio_int.h \
 	format/member/assemble.c \
 	format/member/assemble.h \
 	format/member/assemble_text.c \
 	format/member/complete.c \
 	format/member/complete.h \
 	format/member/fail.c \
+	format/member/flight.c \
+	format/member/guard.c \
 	format/member/io.h \
 	format/member/io_file.c \
 	format/member/io_file.h \
 	format/member/io_open.c \
 	format/member/io_open.h \
+	format/member/proxy.c \
+	format/member/ring.c \
 	format/member/same.c \
 	format/member/same.h \
 	format/member/scan.c \
 	format/member/scan.h \
 	format/member/set.c \
 	format/member/set.h \
+	format/member/silent.c \
 	format/member/super_ring.c \
 	format/member/super_ring.h \
 	format/log/log.c \

@@ -7,12 +7,13 @@
 
 struct pf_bufpool {
 	pthread_mutex_t lock;
+	struct pf_aio *aio;
 	size_t size_bytes;
 	unsigned keep, nr_idle;
 	void **idle;
 };
 
-int pf_bufpool_create(size_t size_bytes, unsigned keep, struct pf_bufpool **out)
+int pf_bufpool_create(size_t size_bytes, unsigned keep, struct pf_aio *aio, struct pf_bufpool **out)
 {
 	struct pf_bufpool *pool = calloc(1, sizeof(*pool));
 	if (!pool)
@@ -25,6 +26,7 @@ int pf_bufpool_create(size_t size_bytes, unsigned keep, struct pf_bufpool **out)
 	pthread_mutex_init(&pool->lock, NULL);
 	pool->size_bytes = size_bytes;
 	pool->keep = keep;
+	pool->aio = aio;
 	*out = pool;
 	return 0;
 }
@@ -56,6 +58,10 @@ void pf_bufpool_put(struct pf_bufpool *pool, void *buf)
 {
 	if (!buf)
 		return;
+	if (pf_aio_holds(pool->aio, buf, pool->size_bytes)) {
+		pf_aio_free(pool->aio, buf, pool->size_bytes);
+		return;
+	}
 	pthread_mutex_lock(&pool->lock);
 	if (pool->nr_idle < pool->keep) {
 		pool->idle[pool->nr_idle++] = buf;

@@ -38,6 +38,7 @@ struct pf_pool {
 	struct pf_space *space;
 	struct pf_tree *tree;
 	bool read_only;
+	bool lends; /* buffers of callers may be lent to the I/O (member/aio.h I5) */
 	/* of the superblock, never changing while the pool is open (an upgrade has it alone) */
 	bool data_csum, reclaim; /* features */
 	unsigned placement;      /* enum pf_placement */

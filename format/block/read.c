@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#define STRAIGHT_MIN 5 /* blocks; under a guard fewer are copied */
 #define BATCH 64 /* requests in flight for one call; a range in more pieces takes several rounds */
 
 static bool skipped(const uint64_t *skip, unsigned block)
@@ -41,6 +42,8 @@ static int read_copy(struct pf_pool *pool, const struct pf_map *map, const struc
 static int read_again(struct pf_pool *pool, const struct pf_map *map, const struct pf_seg *seg, unsigned block,
 		      uint8_t *data)
 {
+	if (pf_aio_holds(pool->set->aio, data, PF_BLOCK_SIZE))
+		return -EIO; /* what came from elsewhere might be overwritten at any time */
 	int err = read_copy(pool, map, seg, block, 0, data);
 	for (unsigned copy = 1; err && copy < seg->nr_copies; copy++)
 		err = read_copy(pool, map, seg, block, copy, data);
@@ -73,9 +76,11 @@ static int read_batch(struct pf_pool *pool, const struct pf_map *map, const stru
 		      const uint64_t *skip, struct pf_bad_block *bad)
 {
 	struct pf_aio_req reqs[BATCH];
-	for (unsigned i = 0; i < nr; i++)
+	for (unsigned i = 0; i < nr; i++) {
 		pf_set_req(pool->set, &reqs[i], PF_AIO_READ, segs[i]->addr[0],
 			   buf + (size_t)segs[i]->first * PF_BLOCK_SIZE, segs[i]->nr);
+		reqs[i].straight = pool->lends && segs[i]->nr >= STRAIGHT_MIN;
+	}
 	pf_aio_run(pool->set->aio, reqs, nr); /* each result is looked at below */
 	for (unsigned i = 0; i < nr; i++) {
 		int err = finish_seg(pool, map, segs[i], reqs[i].result, buf, skip, bad);

@@ -138,6 +138,7 @@ struct pf_block_io {
 };
 
 #define STRAIGHT_MIN 16 /* blocks; fewer are copied rather than written by a request of their own */
+#define LEND_MIN     5  /* blocks; under a guard fewer are copied rather than lent to the I/O */
 
 static bool is_straight(const struct pf_dirty_block *b, unsigned nr)
 {
@@ -207,6 +208,25 @@ static int add_stretch(struct pf_pool *pool, struct pf_write *w, struct pf_block
 		pf_crc64_blocks(b->data, PF_BLOCK_SIZE, nr, w->crc + first);
 	add_request(pool, io, first, nr, addr, (void *)(uintptr_t)b->data);
 	return 0;
+}
+
+static bool is_gathered(const struct pf_block_io *io, const uint8_t *buf)
+{
+	for (unsigned i = 0; i < io->nr_buffers; i++) {
+		const uint8_t *begin = io->buffers[i];
+		if (begin <= buf && buf < begin + PF_SEGMENT_BYTES)
+			return true;
+	}
+	return false;
+}
+
+/* Which requests may keep their buffers (member/aio.h I5): all of ours, and others if the pool's user takes care of them. */
+static void lend_buffers(const struct pf_pool *pool, struct pf_block_io *io)
+{
+	for (unsigned i = 0; i < io->nr; i++) {
+		struct pf_aio_req *req = &io->reqs[i];
+		req->straight = req->len_bytes >= LEND_MIN * PF_BLOCK_SIZE && (pool->lends || is_gathered(io, req->buf));
+	}
 }
 
 static int build_requests(struct pf_pool *pool, struct pf_write *w, struct pf_block_io *io)
@@ -409,7 +429,9 @@ static int make_io(struct pf_pool *pool, struct pf_write *w)
 	w->io->buffers = calloc(max, sizeof(*w->io->buffers));
 	if (!w->io->reqs || !w->io->first || !w->io->buffers)
 		return -ENOMEM;
-	return build_requests(pool, w, w->io);
+	int err = build_requests(pool, w, w->io);
+	lend_buffers(pool, w->io);
+	return err;
 }
 
 static void spread_crcs(struct pf_write *w)

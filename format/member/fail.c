@@ -9,6 +9,14 @@ void pf_set_allow_loss(struct pf_set *set)
 
 static void tell(struct pf_set *set, unsigned id, const char *what, int err)
 {
+	if (err == -PF_EMEMBER_SILENT) {
+		pf_log(set->env, PF_LOG_ERROR,
+		       "%s: no answer for more than %u seconds (mount option silence=): the pool goes on without this member; files on it give "
+		       "errors, and what was written to it last may be lost (fsync says of which files); check the disk and its cable, or the "
+		       "host that it lies on, then unmount and run fsck.poolfs, which takes it back",
+		       set->members[id].io->name, set->silence_seconds);
+		return;
+	}
 	pf_log(set->env, PF_LOG_ERROR,
 	       "%s: a %s failed (%s): the pool goes on without this member; files on it give errors, and what was written to it last may "
 	       "be lost (fsync says of which files); check the disk and its cable, then unmount and run fsck.poolfs, which takes it back",
@@ -24,13 +32,14 @@ uint32_t pf_set_fail(struct pf_set *set, uint32_t mask, const char *what, int er
 	uint32_t before = pf_set_failed(set), meta = pf_super_meta(&set->super);
 	needed = meta & ~before & ~mask ? 0 : mask & meta & ~before;
 	uint32_t fresh = mask & ~needed & ~before;
+	/* first the mask: an io that fails without being in it is one that the pool cannot do without */
+	atomic_fetch_or(&set->failed, fresh);
 	for (unsigned id = 0; id < set->nr; id++) {
 		if (!(fresh >> id & 1))
 			continue;
 		atomic_store(&set->members[id].error, err);
 		atomic_store_explicit(&set->members[id].io->failed, true, memory_order_release);
 	}
-	atomic_fetch_or(&set->failed, fresh);
 	pthread_mutex_unlock(&set->fail_lock);
 	for (unsigned id = 0; id < set->nr; id++) {
 		if (fresh >> id & 1)

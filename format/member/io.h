@@ -16,6 +16,8 @@
  *       that a flush could make durable, also while another thread flushes it, and one whose flush failed stays dirty.
  *   I7  The wrappers below and member/aio.c are the only callers of the ops; they keep the counters.
  *   I8  An io that was given up ('failed') gets no call any more: everything returns -EIO at once, and counts nowhere.
+ *   I9  Under a guard (member/aio.h) a call may return -EIO although the backend is still at it; then it has no claim on the buffer
+ *       that the caller gave, and what it does later counts nowhere.
  *
  * Uses: base.
  */
@@ -31,6 +33,7 @@
 #include <stdint.h>
 
 struct pf_io;
+struct pf_aio;
 
 struct pf_io_ops {
 	int (*read)(struct pf_io *io, uint64_t off_bytes, void *buf, size_t len_bytes);
@@ -45,6 +48,7 @@ struct pf_io_ops {
 };
 
 enum pf_io_kind { PF_IO_FILE, PF_IO_BLOCK_DEVICE, PF_IO_MEMORY };
+enum pf_io_call { PF_IO_READ, PF_IO_WRITE, PF_IO_FLUSH, PF_IO_DISCARD, PF_IO_ALLOCATE };
 
 struct pf_io {
 	const struct pf_io_ops *ops;
@@ -59,11 +63,24 @@ struct pf_io {
 	atomic_uint_fast64_t nr_reads, nr_writes, nr_writes_durable, nr_flushes, bytes_read, bytes_written;
 	atomic_uint_fast64_t nr_errors; /* failed transfers and flushes, and blocks that did not match their checksum */
 	atomic_bool failed;             /* for good (member/set.h I5) */
+	struct pf_aio *guard;           /* who sees to it that no call is waited for for ever; NULL: nobody */
+	atomic_bool silent;             /* it did not answer in time: who waits for it goes on */
+	/* of the guard; the last three under its lock or its tick only */
+	atomic_uint nr_in_flight, nr_flushing, nr_ended;
+	unsigned nr_ended_seen, nr_quiet, nr_lost;
+	bool close_late;
 };
+
+/* One call under the guard. */
+int pf_io_guarded(struct pf_io *io, enum pf_io_call call, uint64_t off_bytes, void *buf, uint64_t len_bytes);
 
 static inline bool pf_io_failed(struct pf_io *io)
 {
 	return atomic_load_explicit(&io->failed, memory_order_acquire);
+}
+static inline bool pf_io_silent(struct pf_io *io)
+{
+	return atomic_load_explicit(&io->silent, memory_order_acquire);
 }
 static inline void pf_io_account_error(struct pf_io *io)
 {
@@ -108,6 +125,8 @@ static inline int pf_io_read(struct pf_io *io, uint64_t off_bytes, void *buf, si
 {
 	if (pf_io_failed(io))
 		return -EIO;
+	if (io->guard)
+		return pf_io_guarded(io, PF_IO_READ, off_bytes, buf, len_bytes);
 	int err = io->ops->read(io, off_bytes, buf, len_bytes);
 	pf_io_account_read(io, len_bytes, err);
 	return err;
@@ -116,6 +135,8 @@ static inline int pf_io_write(struct pf_io *io, uint64_t off_bytes, const void *
 {
 	if (pf_io_failed(io))
 		return -EIO;
+	if (io->guard)
+		return pf_io_guarded(io, PF_IO_WRITE, off_bytes, (void *)(uintptr_t)buf, len_bytes);
 	int err = io->ops->write(io, off_bytes, buf, len_bytes);
 	pf_io_account_write(io, len_bytes, err);
 	return err;
@@ -124,6 +145,8 @@ static inline int pf_io_flush(struct pf_io *io)
 {
 	if (pf_io_failed(io))
 		return -EIO;
+	if (io->guard)
+		return pf_io_guarded(io, PF_IO_FLUSH, 0, NULL, 0);
 	uint64_t nr_writes = pf_io_account_flush_begin(io);
 	int err = io->ops->flush(io);
 	pf_io_account_flush_end(io, nr_writes, err);
@@ -131,11 +154,15 @@ static inline int pf_io_flush(struct pf_io *io)
 }
 static inline int pf_io_discard(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
 {
-	return pf_io_failed(io) ? -EIO : io->ops->discard(io, off_bytes, len_bytes);
+	if (pf_io_failed(io))
+		return -EIO;
+	return io->guard ? pf_io_guarded(io, PF_IO_DISCARD, off_bytes, NULL, len_bytes) : io->ops->discard(io, off_bytes, len_bytes);
 }
 static inline int pf_io_allocate(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
 {
-	return pf_io_failed(io) ? -EIO : io->ops->allocate(io, off_bytes, len_bytes);
+	if (pf_io_failed(io))
+		return -EIO;
+	return io->guard ? pf_io_guarded(io, PF_IO_ALLOCATE, off_bytes, NULL, len_bytes) : io->ops->allocate(io, off_bytes, len_bytes);
 }
 static inline void pf_io_close(struct pf_io *io)
 {

@@ -29,6 +29,8 @@ struct io_file {
 	atomic_bool no_discard, no_allocate;
 
 	pthread_mutex_t flush_lock;
+	pthread_cond_t flush_ended;
+	bool flushing;
 	int flush_err; /* of the first flush that failed; for ever */
 
 	/* chunks known to be allocated; NULL: O_DIRECT or a device, where the write itself tells */
@@ -146,6 +148,19 @@ int pf_io_file_prepare_write(struct pf_io *io, uint64_t off_bytes, size_t len_by
 	return 0;
 }
 
+bool pf_io_file_prepared(struct pf_io *io, uint64_t off_bytes, size_t len_bytes)
+{
+	struct io_file *f = to_file(io);
+	if (off_bytes > io->size_bytes || len_bytes > io->size_bytes - off_bytes)
+		return false;
+	if (!f->chunks || len_bytes == 0 || atomic_load(&f->no_allocate))
+		return true;
+	uint64_t chunk = off_bytes >> CHUNK_SHIFT, last = (off_bytes + len_bytes - 1) >> CHUNK_SHIFT;
+	while (chunk <= last && chunk_known(f, chunk))
+		chunk++;
+	return chunk > last;
+}
+
 static int file_allocate(struct pf_io *io, uint64_t off_bytes, uint64_t len_bytes)
 {
 	if (io->kind != PF_IO_FILE || len_bytes == 0)
@@ -247,20 +262,42 @@ int pf_io_file_flush_lock(struct pf_io *io)
 {
 	struct io_file *f = to_file(io);
 	pthread_mutex_lock(&f->flush_lock);
-	int err = f->flush_err;
-	if (err)
-		pthread_mutex_unlock(&f->flush_lock);
+	while (f->flushing && !pf_io_failed(io))
+		pthread_cond_wait(&f->flush_ended, &f->flush_lock);
+	int err = f->flush_err ? f->flush_err : f->flushing ? -EIO : 0;
+	f->flushing = f->flushing || !err;
+	pthread_mutex_unlock(&f->flush_lock);
 	return err;
 }
 
 int pf_io_file_flush_unlock(struct pf_io *io, int sys_err)
 {
 	struct io_file *f = to_file(io);
-	if (sys_err)
-		f->flush_err = pf_io_file_error(io, "flush", 0, io->size_bytes, sys_err);
-	int err = f->flush_err;
+	int err = sys_err ? pf_io_file_error(io, "flush", 0, io->size_bytes, sys_err) : 0;
+	pthread_mutex_lock(&f->flush_lock);
+	if (err)
+		f->flush_err = err;
+	f->flushing = false;
+	pthread_cond_broadcast(&f->flush_ended);
 	pthread_mutex_unlock(&f->flush_lock);
 	return err;
+}
+
+void pf_io_file_flush_cancel(struct pf_io *io)
+{
+	struct io_file *f = to_file(io);
+	pthread_mutex_lock(&f->flush_lock);
+	f->flushing = false;
+	pthread_cond_broadcast(&f->flush_ended);
+	pthread_mutex_unlock(&f->flush_lock);
+}
+
+void pf_io_file_wake(struct pf_io *io)
+{
+	struct io_file *f = to_file(io);
+	pthread_mutex_lock(&f->flush_lock);
+	pthread_cond_broadcast(&f->flush_ended);
+	pthread_mutex_unlock(&f->flush_lock);
 }
 
 static int file_flush(struct pf_io *io)
@@ -278,6 +315,7 @@ static void file_close(struct pf_io *io)
 	if (io->fd >= 0)
 		close(io->fd);
 	pthread_mutex_destroy(&f->flush_lock);
+	pthread_cond_destroy(&f->flush_ended);
 	pthread_mutex_destroy(&f->chunk_lock);
 	free(f->chunks);
 	free(io->name);
@@ -322,6 +360,7 @@ int pf_io_open(const char *path, int flags, unsigned wait_ms, const struct pf_en
 	f->io.fd = -1;
 	f->io.read_only = !(flags & PF_IO_OPEN_WRITE);
 	pthread_mutex_init(&f->flush_lock, NULL);
+	pthread_cond_init(&f->flush_ended, NULL);
 	pthread_mutex_init(&f->chunk_lock, NULL);
 
 	int err = -ENOMEM;

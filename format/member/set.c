@@ -39,6 +39,12 @@ static int new_set(const struct pf_env *env, struct pf_set **out)
 	}
 	set->env = env;
 	pthread_mutex_init(&set->fail_lock, NULL);
+	pthread_mutex_init(&set->watch_lock, NULL);
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&set->watch_stopped, &attr);
+	pthread_condattr_destroy(&attr);
 	*out = set;
 	return 0;
 }
@@ -120,10 +126,13 @@ void pf_set_close(struct pf_set *set)
 {
 	if (!set)
 		return;
+	pf_set_stop_watch(set);
 	for (unsigned i = 0; i < set->nr; i++)
-		pf_io_close(set->members[i].io);
+		pf_aio_close_io(set->aio, set->members[i].io);
 	pf_aio_destroy(set->aio);
 	pthread_mutex_destroy(&set->fail_lock);
+	pthread_mutex_destroy(&set->watch_lock);
+	pthread_cond_destroy(&set->watch_stopped);
 	free(set);
 }
 

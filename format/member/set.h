@@ -17,6 +17,8 @@
  *       are never all given up.
  *   I6  Changes of data are numbered (pf_set_note_data()) after their writes completed. A flush that succeeds covers the changes up
  *       to the number that it saw before it began.
+ *   I7  With a guard no call takes much longer than a member may be silent (member/aio.h I4). One that is silent fails; where the pool
+ *       cannot do without it, it is not given up, but all its I/O returns -EIO at once all the same. What it does later, counts nowhere.
  *
  * Uses: base, ondisk, member/io, member/aio.
  */
@@ -50,6 +52,13 @@ struct pf_set {
 	pthread_mutex_t fail_lock;
 	atomic_uint failed, suspects; /* masks */
 	atomic_uint_fast64_t nr_changes;
+	/* silent.c */
+	unsigned tick_ms;         /* what the watch takes for a second; 0: one. For tests */
+	unsigned silence_seconds; /* 0: members are waited for as long as they take */
+	bool watching, watch_stop;
+	pthread_t watcher;
+	pthread_mutex_t watch_lock;
+	pthread_cond_t watch_stopped;
 };
 
 enum pf_set_flags {
@@ -101,6 +110,15 @@ static inline uint32_t pf_set_failed(const struct pf_set *set)
 }
 /* Copies of a node that is written now: pf_super_node_copies() of what is left. */
 unsigned pf_set_node_copies(const struct pf_set *set);
+
+/* -- members that do not answer (silent.c) -------------------------------------------------------------------------------------- */
+/* From now on a member may be silent for @seconds (0: no limit). Before threads use the set. */
+void pf_set_guard(struct pf_set *set, unsigned seconds);
+/* A second has passed. */
+void pf_set_tick(struct pf_set *set);
+/* A thread that says so each second, until the set is closed. -errno. */
+int pf_set_start_watch(struct pf_set *set);
+void pf_set_stop_watch(struct pf_set *set);
 
 /* A read or write there failed: the next checkpoint writes to it, and finds out whether it is there at all. */
 static inline void pf_set_suspect(struct pf_set *set, unsigned id)

@@ -329,6 +329,6 @@ int64_t pf_copy_range(struct pf_pool *pool, uint64_t from, uint64_t from_off, ui
 		if (n > 0)
 			done += (size_t)n;
 	}
-	free(buf);
+	pf_aio_free(pool->set->aio, buf, piece + PF_BLOCK_SIZE);
 	return done ? (int64_t)done : n;
 }

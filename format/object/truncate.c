@@ -14,7 +14,13 @@ struct edges {
 	unsigned nr;
 };
 
-/* Prepares block @block with bytes [from, to) zeroed, if it holds anything. */
+static bool is_zero(const uint8_t *bytes, unsigned nr)
+{
+	return nr == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, nr - 1) == 0);
+}
+
+/* Prepares block @block with bytes [from, to) zeroed, if it holds anything. Where nothing changes (behind the end of the file) the
+ * block stays: one that is written anew may be lost with a member, and what was synced of the file with it. */
 static int add_edge(struct pf_pool *pool, struct pf_inode *inode, struct edges *e, uint64_t block, unsigned from, unsigned to)
 {
 	struct pf_extent extent;
@@ -29,8 +35,12 @@ static int add_edge(struct pf_pool *pool, struct pf_inode *inode, struct edges *
 	e->pages[e->nr] = page;
 	e->blocks[e->nr++] = (struct pf_dirty_block){ block, page };
 	err = pf_data_read_block(pool, inode, block, page);
-	if (!err)
+	if (!err && is_zero(page + from, to - from)) {
+		e->nr--;
+		pf_bufpool_put(pool->pages, page);
+	} else if (!err) {
 		memset(page + from, 0, to - from);
+	}
 	return err;
 }
 

@@ -30,6 +30,7 @@ static void set_state(struct pf_pool *pool, const struct pf_pool_options *option
 	const struct pf_super *super = &pool->set->super;
 	pool->super = *super;
 	pool->read_only = options->read_only;
+	pool->lends = options->lends;
 	pool->data_csum = pf_has(&super->features, PF_FEAT_DATA_CSUM);
 	pool->reclaim = pf_has(&super->features, PF_FEAT_RECLAIM);
 	pool->placement = super->placement;
@@ -74,9 +75,9 @@ int pf_pool_assemble(struct pf_set *set, const struct pf_pool_options *options, 
 	uint64_t staged = cache / 4 < STAGED_MAX_BYTES ? cache / 4 : STAGED_MAX_BYTES;
 	pool->staged_limit = staged / PF_BLOCK_SIZE;
 	struct pf_tree_config config = { .cache_bytes = cache / 2 };
-	int err = pf_bufpool_create(PF_SEGMENT_BYTES, BUFFERS_KEPT, &pool->buffers);
+	int err = pf_bufpool_create(PF_SEGMENT_BYTES, BUFFERS_KEPT, set->aio, &pool->buffers);
 	if (!err)
-		err = pf_bufpool_create(PF_BLOCK_SIZE, (unsigned)pool->staged_limit, &pool->pages);
+		err = pf_bufpool_create(PF_BLOCK_SIZE, (unsigned)pool->staged_limit, set->aio, &pool->pages);
 	if (!err)
 		err = pf_icache_create(&pool->icache);
 	if (!err)
@@ -110,9 +111,9 @@ void pf_pool_free(struct pf_pool *pool)
 		pf_tree_close(pool->tree);
 	if (pool->space)
 		pf_space_close(pool->space);
-	pf_set_close(pool->set);
 	pf_bufpool_destroy(pool->buffers);
 	pf_bufpool_destroy(pool->pages);
+	pf_set_close(pool->set);
 	pthread_mutex_destroy(&pool->names_lock);
 	pthread_mutex_destroy(&pool->super_lock);
 	pthread_mutex_destroy(&pool->staging_lock);
@@ -212,7 +213,14 @@ int pf_pool_start(struct pf_set *set, const struct pf_pool_options *options, boo
 	struct pf_pool *pool;
 	struct pf_log_scan scan = { 0 };
 	bool recovery = !options->no_recovery && !rebuild_maps, needed = false;
-	int err = pf_pool_assemble(set, options, rebuild_maps, &pool, diag);
+	if (set->nr > 1)
+		pf_set_guard(set, options->silence_seconds);
+	int err = pf_set_start_watch(set);
+	if (err) {
+		pf_set_close(set);
+		return pf_diag_set(diag, err, "cannot start a thread: %s", pf_strerror(err));
+	}
+	err = pf_pool_assemble(set, options, rebuild_maps, &pool, diag);
 	if (err)
 		return err;
 	/* first, because damage of the log has to be found before anything is written */

@@ -8,7 +8,7 @@
  *   I2  pf_pool_close() of a healthy pool leaves it clean: everything durable, PF_SUPER_CLEAN set on all members. One that has gone on
  *       without failed members is left clean on the others.
  *   I4  A pool with a failed member is opened read-only, or by fsck, which takes the member back; not for writing.
- *   I3  Without pf_pool_start_workers() the engine has no threads: checkpoints and the reaper run inside the calls
+ *   I3  Without pf_pool_start_workers() and a limit of silence the engine has no threads: checkpoints and the reaper run inside the calls
  *       that need them, or by pf_pool_step(), so that a seeded test is the same run each time.
  *
  * Uses: everything below pool/.
@@ -36,6 +36,12 @@ struct pf_pool_options {
 	unsigned wait_ms;         /* for the lock of a daemon that is just finishing */
 	uint64_t cache_bytes;     /* 0: PF_CACHE_DEFAULT */
 	unsigned commit_interval_ms; /* of the checkpoint worker; 0: PF_COMMIT_INTERVAL_DEFAULT */
+	/* How long a member may be silent before the pool goes on without it; 0: no limit. With a limit there is a thread for it from the
+	 * beginning (but not in pools of one member, which cannot go on). */
+	unsigned silence_seconds;
+	/* The caller asks pf_pool_holds() before it reuses or frees a buffer that a read or write had, whatever that returned: so large
+	 * ones need not be copied. */
+	bool lends;
 	enum pf_discard_mode discard; /* no effect before the feature RECLAIM */
 };
 #define PF_CACHE_DEFAULT (UINT64_C(256) << 20)
@@ -74,6 +80,9 @@ int pf_pool_open_ios(struct pf_io **ios, unsigned nr, const struct pf_pool_optio
 int pf_pool_close(struct pf_pool *pool);
 /* Frees everything in memory and closes the members without writing: what a crash does. */
 void pf_pool_abandon(struct pf_pool *pool);
+
+/* A request to a silent member that is still out may use some of [buf, buf + len_bytes): nobody may use it otherwise, or free it. */
+bool pf_pool_holds(const struct pf_pool *pool, const void *buf, size_t len_bytes);
 
 /* Threads for checkpoints (each commit interval, or when asked), for the reaper and for discards. Stopped by close. */
 int pf_pool_start_workers(struct pf_pool *pool);

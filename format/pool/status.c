@@ -18,6 +18,11 @@ struct pf_set *pf_pool_set(struct pf_pool *pool)
 	return pool->set;
 }
 
+bool pf_pool_holds(const struct pf_pool *pool, const void *buf, size_t len_bytes)
+{
+	return pf_aio_holds(pool->set->aio, buf, len_bytes);
+}
+
 bool pf_pool_read_only(const struct pf_pool *pool)
 {
 	return pool->read_only || atomic_load(&pool->failed);

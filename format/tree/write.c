@@ -137,6 +137,7 @@ static void assign_addresses(struct batch *b)
 		const struct place *place = &b->places[p];
 		pf_set_req(b->tree->set, &b->reqs[p], PF_AIO_WRITE, place->run.addr,
 			   b->buf + (size_t)place->first * PF_NODE_SIZE, place->run.nr);
+		b->reqs[p].straight = true; /* an attempt that fails leaves the buffer alone from then on */
 		for (unsigned i = 0; i < place->run.nr / PF_NODE_BLOCKS; i++) {
 			pf_addr *addr = b->ptrs[place->first + i].addr;
 			addr[addr[0] != 0] = place->run.addr + (uint64_t)i * PF_NODE_BLOCKS;
@@ -286,7 +287,7 @@ int pf_tree_write_frozen(struct pf_tree *tree, struct pf_ptr *root, unsigned *ro
 			*root = TAILQ_FIRST(&tree->frozen[*root_level])->ptr;
 	}
 	if (b)
-		free(b->buf);
+		pf_aio_free(tree->set->aio, b->buf, (size_t)BATCH_NODES * PF_NODE_SIZE);
 	free(b);
 	return err;
 }

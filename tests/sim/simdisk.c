@@ -276,6 +276,7 @@ static unsigned ops_of_kind(enum sim_fault_kind kind)
 	case SIM_CORRUPT:
 		return SIM_READ;
 	case SIM_FAIL:
+	case SIM_HANG:
 		break;
 	}
 	return SIM_ANY;
@@ -307,6 +308,38 @@ static int fault_err(const struct sim_fault *fault)
 	return fault->err ? fault->err : -EIO;
 }
 
+void simworld_end_hangs(struct simworld *world)
+{
+	pthread_mutex_lock(&world->lock);
+	world->hangs_ended = true;
+	pthread_cond_broadcast(&world->unhung);
+	pthread_mutex_unlock(&world->lock);
+}
+
+unsigned simworld_nr_hung(struct simworld *world)
+{
+	pthread_mutex_lock(&world->lock);
+	unsigned nr = world->nr_hung;
+	pthread_mutex_unlock(&world->lock);
+	return nr;
+}
+
+bool simworld_all_hung(struct simworld *world)
+{
+	pthread_mutex_lock(&world->lock);
+	bool all = world->nr_hung > 0 && world->nr_hung == world->nr_inside;
+	pthread_mutex_unlock(&world->lock);
+	return all;
+}
+
+void simworld_quiesce(struct simworld *world)
+{
+	pthread_mutex_lock(&world->lock);
+	while (world->nr_inside)
+		pthread_cond_wait(&world->unhung, &world->lock);
+	pthread_mutex_unlock(&world->lock);
+}
+
 void simdisk_set_hang(struct simdisk *disk, unsigned ops)
 {
 	pthread_mutex_lock(&disk->world->lock);
@@ -336,24 +369,43 @@ uint64_t simdisk_count(struct simdisk *disk, unsigned ops)
 }
 
 /* -- I/O ------------------------------------------------------------------------------------------------------------ */
-/* Begins a call: takes the lock, counts, waits while hung, finds its fault. 0 or -EIO for a range past the end. */
+/* A call that hangs by a fault, which may be cleared meanwhile. What it returns then. */
+static int hang(struct simworld *world, int err)
+{
+	world->nr_hung++;
+	while (!world->hangs_ended)
+		pthread_cond_wait(&world->unhung, &world->lock);
+	world->nr_hung--;
+	return err;
+}
+
+/* Begins a call: takes the lock, counts, waits while hung, finds its fault. 0 or -EIO for a range past the end; what a hang
+ * returns. */
 static int enter(struct simdisk *disk, enum sim_op op, uint64_t off_bytes, uint64_t len_bytes,
 		 const struct sim_fault **fault)
 {
 	assert(off_bytes % PF_BLOCK_SIZE == 0 && len_bytes % PF_BLOCK_SIZE == 0);
 	pthread_mutex_lock(&disk->world->lock);
 	disk->counts[__builtin_ctz(op)]++;
+	disk->world->nr_inside++;
 	disk->nr_hung++;
 	while (disk->hang_ops & op)
 		pthread_cond_wait(&disk->world->unhung, &disk->world->lock);
 	disk->nr_hung--;
 	*fault = find_fault(disk, op, off_bytes, len_bytes);
+	int err = 0;
+	if (*fault && (*fault)->kind == SIM_HANG) {
+		err = hang(disk->world, (*fault)->err);
+		*fault = NULL;
+	}
 	uint64_t size = sim_image_size(disk->now);
-	return off_bytes > size || len_bytes > size - off_bytes ? -EIO : 0;
+	return err ? err : off_bytes > size || len_bytes > size - off_bytes ? -EIO : 0;
 }
 
 static int leave(struct simdisk *disk, int err)
 {
+	if (--disk->world->nr_inside == 0)
+		pthread_cond_broadcast(&disk->world->unhung);
 	pthread_mutex_unlock(&disk->world->lock);
 	return err;
 }
@@ -420,9 +472,11 @@ static int sim_flush(struct pf_io *io)
 {
 	struct handle *handle = (struct handle *)io;
 	const struct sim_fault *fault;
-	enter(handle->disk, SIM_FLUSH, 0, 0, &fault);
-	if (fault && fault->kind == SIM_FAIL && !handle->flush_err)
-		handle->flush_err = fault_err(fault);
+	int err = enter(handle->disk, SIM_FLUSH, 0, 0, &fault);
+	if (fault && fault->kind == SIM_FAIL)
+		err = fault_err(fault);
+	if (err && !handle->flush_err)
+		handle->flush_err = err;
 	struct sim_event event = { .op = SIM_FLUSH, .disk = handle->disk->index };
 	event.ineffective = handle->flush_err || fault;
 	sim_log_add(handle->disk->world, &event);

@@ -64,6 +64,7 @@ enum sim_fault_kind {
 	SIM_DROP,      /* acknowledged, not done: a lost write, a flush that makes nothing durable */
 	SIM_MISDIRECT, /* a write lands arg bytes further (modulo the size, in whole blocks) */
 	SIM_CORRUPT,   /* a read returns with bit arg of the buffer flipped; the disk is unchanged */
+	SIM_HANG,      /* does not come back before simworld_end_hangs(); then it returns err, or with 0 is done */
 };
 struct sim_fault {
 	struct simdisk *disk; /* NULL: any disk of the world */
@@ -71,7 +72,7 @@ struct sim_fault {
 	enum sim_fault_kind kind;
 	uint64_t skip;        /* so many matching calls go well first */
 	uint64_t count;       /* then so many are hit; 0: all from then on */
-	int err;              /* 0: -EIO */
+	int err;              /* 0: -EIO; of a hang: none */
 	uint64_t arg;
 	uint64_t from_bytes, to_bytes; /* only calls that touch [from, to); 0, 0: any. Flushes touch everything */
 };
@@ -82,6 +83,15 @@ void simworld_clear_faults(struct simworld *world);
 
 /* Calls of @ops (enum sim_op) on this disk that have begun since it was made. */
 uint64_t simdisk_count(struct simdisk *disk, unsigned ops);
+
+/* Lets calls go that hang by a fault, and those that come later. */
+void simworld_end_hangs(struct simworld *world);
+/* How many hang by a fault. */
+unsigned simworld_nr_hung(struct simworld *world);
+/* Nobody is in a call but those that hang by a fault. */
+bool simworld_all_hung(struct simworld *world);
+/* Waits until no call is in the world any more. */
+void simworld_quiesce(struct simworld *world);
 
 /* Calls of @ops wait from now on (0: go on). simdisk_nr_hung(): how many are waiting. */
 void simdisk_set_hang(struct simdisk *disk, unsigned ops);

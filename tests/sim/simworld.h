@@ -44,6 +44,8 @@ struct simworld {
 	unsigned nr_disks;
 	struct armed_fault faults[SIM_MAX_FAULTS];
 	unsigned nr_faults;
+	unsigned nr_inside, nr_hung; /* calls; those that hang by a fault */
+	bool hangs_ended;
 
 	bool garbage; /* is what a discard leaves */
 	bool recording;

@@ -6,7 +6,12 @@
  * there, or the pool is closed, and all that was not flushed is lost in some way: the pool opens at its promise, or is refused with the
  * right words and is whole when fsck has taken the member back. The same with threads.
  *
- *	test_member_fails [--ops N --members M --disk D --also 1+D --placement P --seed S --op read|write|flush|any --skip N --end 0|1|2 --break B] */
+ * And all of it again with a member that does not fail, but does not answer: one call hangs, or all from the n-th on, until some calls
+ * later, or until the pool is closed; then what hung is done, or gives an error. It is no success of anything any more, and touches no
+ * memory that has another use (this runs under ASan).
+ *
+ *	test_member_fails [--ops N --members M --disk D --also 1+D --placement P --seed S --op read|write|flush|any --skip N --end 0|1|2 --break B
+ *	                   --hang 1..12] */
 #include "block/engine.h"
 #include "model/ops.h"
 #include "sim/hang.h"
@@ -28,10 +33,73 @@ struct trial {
 	uint64_t skip;
 	enum end end;
 	uint32_t break_rules;
+	unsigned hang; /* 0: the member fails; else 1 + how it hangs: see begin_fault() */
 	bool trace;
 };
 
-static uint64_t nr_trials, nr_failed_members, nr_reported, nr_taken_back, nr_unreadable, nr_bad;
+static uint64_t nr_trials, nr_late, nr_failed_members, nr_reported, nr_taken_back, nr_unreadable, nr_bad;
+
+/* -- time for members that hang --------------------------------------------------------------------------------------------- */
+#define SILENCE 3 /* ticks */
+
+/* Ticks when nobody is at anything but in a call that hangs, so that no other member can be thought silent however slow this machine is. */
+struct clock {
+	struct simworld *world;
+	struct pf_set *set;
+	pthread_t thread;
+	atomic_bool stop;
+	bool runs;
+};
+
+static bool all_hang(const struct clock *c)
+{
+	unsigned nr = 0;
+	for (unsigned id = 0; id < c->set->nr; id++)
+		nr += atomic_load(&c->set->members[id].io->nr_in_flight);
+	return simworld_all_hung(c->world) && nr == simworld_nr_hung(c->world);
+}
+
+static void *run_clock(void *arg)
+{
+	struct clock *c = arg;
+	while (!atomic_load(&c->stop)) {
+		if (all_hang(c))
+			pf_set_tick(c->set);
+		usleep(100);
+	}
+	return NULL;
+}
+
+static void clock_start(struct clock *c, struct simworld *world, struct pf_pool *pool)
+{
+	c->world = world;
+	c->set = pf_pool_set(pool);
+	pf_set_guard(c->set, SILENCE);
+	c->runs = pthread_create(&c->thread, NULL, run_clock, c) == 0;
+}
+
+static void clock_stop(struct clock *c)
+{
+	atomic_store(&c->stop, true);
+	if (c->runs)
+		pthread_join(c->thread, NULL);
+	c->runs = false;
+}
+
+/* The kinds of hang: one call or all; until 3 or 40 operations after the fault was met, or the pool is closed; good or failed then. */
+static bool hangs_once(unsigned hang)
+{
+	return hang % 2;
+}
+static unsigned hangs_for(unsigned hang)
+{
+	static const unsigned nr_ops[] = { 3, 40, UINT32_MAX };
+	return nr_ops[(hang - 1) / 2 % 3];
+}
+static bool comes_back_good(unsigned hang)
+{
+	return hang <= 6;
+}
 
 /* -- one run ------------------------------------------------------------------------------------------------------------- */
 struct run {
@@ -40,6 +108,7 @@ struct run {
 	struct ops ops;
 	struct oracle *oracle;
 	bool met;
+	struct clock clock;
 	size_t failed_at; /* length of the log of the disks when a member had failed for the first time; 0: not yet */
 	char why[2500];
 };
@@ -53,8 +122,14 @@ static int wrong(struct run *r, const char *what, int err)
 static int run_ops(struct run *r)
 {
 	struct ops *ops = &r->ops;
+	unsigned nr_hung_ops = 0;
 	for (unsigned k = 0; k < r->t->nr_ops; k++) {
 		size_t begin = simworld_log_len(r->s->world);
+		if (r->t->hang && simworld_nr_hung(r->s->world) && nr_hung_ops++ == hangs_for(r->t->hang)) {
+			nr_late++;
+			simworld_end_hangs(r->s->world);
+			simworld_quiesce(r->s->world);
+		}
 		if (ops_step(ops)) {
 			say(r->why, sizeof(r->why), "%s", ops->failure);
 			return -1;
@@ -186,10 +261,33 @@ static int judge_cut(struct run *r, size_t cut, unsigned nr_cut)
 	return err;
 }
 
+/* What hangs comes back when everything that it might touch is gone. */
+static void end_hangs(struct run *r)
+{
+	clock_stop(&r->clock);
+	simworld_end_hangs(r->s->world);
+	simworld_quiesce(r->s->world);
+}
+
+/* A member that hangs only now is noticed by the set's own clock, since ours cannot know how long the set is there. */
+static int close_pool(struct run *r)
+{
+	if (r->t->hang) {
+		clock_stop(&r->clock);
+		pf_set_guard(r->clock.set, 100);
+		r->clock.set->tick_ms = 2;
+		pf_set_start_watch(r->clock.set);
+	}
+	int err = simpool_close(r->s, r->why, sizeof(r->why));
+	if (r->t->hang)
+		end_hangs(r);
+	return err;
+}
+
 /* At the end, and at some moments between the failure and that. */
 static int judge_end(struct run *r)
 {
-	if (r->t->end == END_CLOSE && simpool_close(r->s, r->why, sizeof(r->why)))
+	if (r->t->end == END_CLOSE && close_pool(r))
 		return -1;
 	size_t last = simworld_log_len(r->s->world);
 	struct rng rng = { .state = rng_mix(r->t->seed ^ r->t->skip ^ UINT64_C(0x637574)) };
@@ -233,6 +331,13 @@ static bool try(const struct trial *t, char *why, size_t cap)
 	start(&r, &config);
 	int err = r.oracle ? 0 : -1;
 	struct sim_fault fault = { .disk = simworld_disk(r.s->world, t->disk), .ops = t->ops, .kind = SIM_FAIL, .skip = t->skip };
+	if (t->hang) {
+		fault.kind = SIM_HANG;
+		fault.count = hangs_once(t->hang);
+		fault.err = comes_back_good(t->hang) ? 0 : -EIO;
+		if (!err)
+			clock_start(&r.clock, r.s->world, r.s->pool);
+	}
 	unsigned nr = simworld_add_fault(r.s->world, &fault);
 	if (t->also) {
 		fault.disk = simworld_disk(r.s->world, t->also - 1);
@@ -249,6 +354,11 @@ static bool try(const struct trial *t, char *why, size_t cap)
 	if (err)
 		say(why, cap, "%s", r.why);
 	nr_bad += err != 0;
+	if (t->hang) {
+		clock_stop(&r.clock);
+		simpool_abandon(r.s);
+		end_hangs(&r);
+	}
 	if (r.ops.model)
 		ops_finish(&r.ops);
 	oracle_free(r.oracle);
@@ -265,9 +375,9 @@ static const char *op_text(unsigned ops)
 static void complain(const struct trial *t, const char *why)
 {
 	printf("FAIL: %s\nrepeat with: test_member_fails --ops %u --members %u --disk %u --also %u --placement %u --seed %ju --op %s --skip %ju "
-	       "--end %d --break %u\n",
+	       "--end %d --break %u --hang %u\n",
 	       why, t->nr_ops, t->nr_members, t->disk, t->also, t->placement, (uintmax_t)t->seed, op_text(t->ops), (uintmax_t)t->skip, (int)t->end,
-	       t->break_rules);
+	       t->break_rules, t->hang);
 	fflush(stdout);
 }
 
@@ -279,6 +389,8 @@ static void series(struct trial *t, uint64_t density, bool quiet)
 		uint64_t bad = nr_bad;
 		t->skip = n;
 		t->end = (enum end)(nr_trials++ % END_NR);
+		if (t->hang)
+			t->hang = 1 + (t->hang + 4) % 12;
 		alarm(60);
 		met = try(t, why, sizeof(why));
 		alarm(0);
@@ -287,7 +399,7 @@ static void series(struct trial *t, uint64_t density, bool quiet)
 	}
 }
 
-static void run_matrix(uint64_t density, unsigned round, uint32_t break_rules, bool quiet)
+static void run_matrix(uint64_t density, unsigned round, uint32_t break_rules, bool hangs, bool quiet)
 {
 	static const unsigned ops[] = { SIM_WRITE, SIM_FLUSH, SIM_ANY, SIM_READ };
 	for (unsigned k = 0; k < 4 * 2 * 7 && nr_bad < 10; k++) {
@@ -299,7 +411,8 @@ static void run_matrix(uint64_t density, unsigned round, uint32_t break_rules, b
 				   .ops = ops[k / 14],
 				   .seed = 1 + k + 100 * round,
 				   .nr_ops = 140 + 60 * (round % 5),
-				   .break_rules = break_rules };
+				   .break_rules = break_rules,
+				   .hang = hangs ? 1 + (k + 5 * round) % 12 : 0 };
 		series(&t, density, quiet);
 	}
 }
@@ -309,7 +422,7 @@ static bool is_noticed(uint32_t rule)
 {
 	uint64_t bad = nr_bad;
 	nr_bad = 0;
-	run_matrix(6, 0, rule, true);
+	run_matrix(6, 0, rule, false, true);
 	bool noticed = nr_bad > 0;
 	nr_bad = bad + !noticed;
 	if (!noticed)
@@ -466,7 +579,7 @@ static bool parse(int argc, char **argv, struct trial *t)
 	static const struct option longs[] = { { "members", 1, NULL, 'm' }, { "disk", 1, NULL, 'd' }, { "placement", 1, NULL, 'p' },
 					       { "seed", 1, NULL, 's' },    { "op", 1, NULL, 'o' },   { "skip", 1, NULL, 'k' },
 					       { "end", 1, NULL, 'e' },	    { "break", 1, NULL, 'b' }, { "also", 1, NULL, 'a' }, { "ops", 1, NULL, 'n' },
-					       { NULL, 0, NULL, 0 } };
+					       { "hang", 1, NULL, 'h' },    { NULL, 0, NULL, 0 } };
 	int c;
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		uint64_t v = optarg ? strtoull(optarg, NULL, 0) : 0;
@@ -488,6 +601,8 @@ static bool parse(int argc, char **argv, struct trial *t)
 			t->skip = v;
 		else if (c == 'e')
 			t->end = (enum end)(v % END_NR);
+		else if (c == 'h')
+			t->hang = (unsigned)v % 13;
 		else if (c == 'b')
 			t->break_rules = (uint32_t)v;
 		else
@@ -512,18 +627,21 @@ int main(int argc, char **argv)
 	catch_hangs();
 	if (!parse(argc, argv, &t)) {
 		fprintf(stderr, "usage: test_member_fails [--ops N --members M --disk D --also 1+D --placement P --seed S --op read|write|flush|any --skip N "
-				"--end N --break B]\n");
+				"--end N --break B --hang N]\n");
 		return EXIT_FAILURE;
 	}
 	if (argc > 1)
 		return one(&t);
 	for (unsigned round = 0; round < (more ? 10 : 1); round++)
-		run_matrix(more ? 60 : 5, round, 0, false);
+		run_matrix(more ? 60 : 5, round, 0, false, false);
+	for (unsigned round = 0; round < (more ? 12 : 1); round++)
+		run_matrix(more ? 40 : 3, round, 0, true, false);
 	run_threads(more ? 40 : 1);
-	bool bites = nr_failed_members && nr_reported && nr_taken_back && nr_unreadable;
-	printf("%ju trials: %ju members failed, %ju fsyncs told of it, %ju pools took one back, %ju files were lost, %ju bad\n",
+	bool bites = nr_failed_members && nr_reported && nr_taken_back && nr_unreadable && nr_late;
+	printf("%ju trials: %ju members failed, %ju fsyncs told of it, %ju pools took one back, %ju files were lost, %ju members came back while the pool was in use, "
+	       "%ju bad\n",
 	       (uintmax_t)nr_trials, (uintmax_t)nr_failed_members, (uintmax_t)nr_reported, (uintmax_t)nr_taken_back,
-	       (uintmax_t)nr_unreadable, (uintmax_t)nr_bad);
+	       (uintmax_t)nr_unreadable, (uintmax_t)nr_late, (uintmax_t)nr_bad);
 	if (nr_bad || !bites)
 		return EXIT_FAILURE;
 	bool noticed = is_noticed(PF_BREAK_FAILURE_UNRECORDED);

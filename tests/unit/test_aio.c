@@ -92,7 +92,7 @@ static void fill(unsigned i, enum pf_aio_op op, unsigned salt)
 	uint8_t *bytes = buf + (size_t)i * 2 * BLOCK;
 	for (unsigned k = 0; k < 2 * BLOCK; k += 4)
 		*(uint32_t *)(bytes + k) = op == PF_AIO_READ ? 0 : (salt << 24) + (i << 12) + k / 4;
-	reqs[i] = (struct pf_aio_req){ ios[i % NR_IOS], op, i / NR_IOS * 3 * BLOCK, bytes, 2 * BLOCK, 12345 };
+	reqs[i] = (struct pf_aio_req){ ios[i % NR_IOS], op, i / NR_IOS * 3 * BLOCK, bytes, 2 * BLOCK, 12345, false };
 }
 
 static bool is_filled(unsigned i, unsigned salt)
