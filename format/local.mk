@@ -14,6 +14,8 @@ libpoolfs_a_SOURCES = \
 	format/base/error.h \
 	format/base/hold.c \
 	format/base/hold.h \
+	format/base/thread.c \
+	format/base/thread.h \
 	format/ondisk/geometry.c \
 	format/ondisk/geometry.h \
 	format/ondisk/item.c \

@@ -4,6 +4,7 @@
 #define POOLFS_H
 #include "base/env.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "check/check.h"
 #include "check/tables.h"
 #include "check/walk.h"

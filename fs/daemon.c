@@ -17,6 +17,7 @@
 
 #define LOCK_WAIT_MS 10000
 #define TICK_MS 500
+#define SILENCE_SECONDS 60 /* a disk that sleeps needs 20 */
 
 struct daemon {
 	const struct options *opt;
@@ -77,6 +78,8 @@ static int open_pool(struct daemon *d, const struct spec *spec, const struct pf_
 		.wait_ms = LOCK_WAIT_MS,
 		.cache_bytes = d->opt->cache_bytes,
 		.commit_interval_ms = d->opt->commit_seconds * 1000,
+		.silence_seconds = d->opt->silence_seconds ? d->opt->silence_seconds : SILENCE_SECONDS,
+		.lends = true,
 		.discard = d->opt->discard == YES ? PF_DISCARD_ALL : d->opt->discard == NO ? PF_DISCARD_NONE : PF_DISCARD_SPARSE,
 	};
 	int err = pf_pool_open((const char *const *)spec->paths, spec->nr, &options, env, &d->fs.pool, &diag);
@@ -110,6 +113,12 @@ static int wait_ready(struct daemon *d)
 	return 0;
 }
 
+static bool holds_buffer(void *arg, const void *buf, size_t len)
+{
+	const struct fs *fs = arg;
+	return pf_pool_holds(fs->pool, buf, len);
+}
+
 static int start(struct daemon *d)
 {
 	int err = session_mount(&d->session, d->opt, pf_pool_read_only(d->fs.pool), &d->fs);
@@ -120,7 +129,7 @@ static int start(struct daemon *d)
 	if (!err)
 		err = notices_start(&d->fs);
 	if (!err)
-		err = transport_start(d->session.se, nr_threads(d->opt), ops_raw, &d->fs, &d->transport);
+		err = transport_start(d->session.se, nr_threads(d->opt), ops_raw, holds_buffer, &d->fs, &d->transport);
 	if (err) {
 		say("cannot start the threads that serve requests: %s", strerror(-err));
 		return err;
@@ -186,6 +195,8 @@ static int stop(struct daemon *d, int code)
 	pthread_mutex_destroy(&d->fs.status_lock);
 	if (d->signal_fd >= 0)
 		close(d->signal_fd);
+	/* A member that does not answer may keep this process from ending, but from nothing else: for who waits (holder.h). */
+	pthread_setname_np(pthread_self(), HOLDER_ENDED);
 	return code;
 }
 

@@ -49,6 +49,18 @@ bool holder_start_time(const char *process, uint64_t *ticks)
 	return p != NULL;
 }
 
+bool holder_has_ended(pid_t daemon)
+{
+	char path[64], name[sizeof(HOLDER_ENDED) + 1] = "";
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)daemon);
+	FILE *f = daemon > 0 ? fopen(path, "re") : NULL;
+	if (!f)
+		return false;
+	bool ended = fgets(name, sizeof(name), f) && strncmp(name, HOLDER_ENDED, strlen(HOLDER_ENDED)) == 0;
+	fclose(f);
+	return ended;
+}
+
 /* True when @pid is still the process that started at @start_time. */
 static bool is_process(uint32_t pid, uint64_t start_time)
 {

@@ -21,6 +21,10 @@ bool holder_is_held(const char *path, bool for_writing);
 /* Field 22 of /proc/PROCESS/stat ("self", or a pid): with the pid, the identity of a process. */
 bool holder_start_time(const char *process, uint64_t *ticks);
 
+/* The name that a daemon gives itself when it has let go of its pool, and all that is left to do is to end. */
+#define HOLDER_ENDED "poolfs-ended"
+bool holder_has_ended(pid_t daemon);
+
 /* The daemon of the mount to which @dir_fd belongs: a descriptor that becomes readable when it has ended, and its pid; -1 and
  * 0 when that is not known (no poolfs, another PID namespace). */
 int holder_of_mount(int dir_fd, pid_t *pid);

@@ -23,7 +23,7 @@ struct seek {
 
 struct seeker {
 	struct fs *fs;
-	pthread_t thread;
+	struct pf_thread thread;
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	struct seek *first, **last;
@@ -129,12 +129,12 @@ int seeker_start(struct fs *fs)
 	k->last = &k->first;
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->more, NULL);
-	int err = pthread_create(&k->thread, NULL, work, k);
+	int err = pf_thread_start(&k->thread, work, k);
 	if (err) {
 		free(k);
-		return -err;
+		return err;
 	}
-	pthread_setname_np(k->thread, "poolfs-seek");
+	pthread_setname_np(k->thread.id, "poolfs-seek");
 	fs->seeker = k;
 	return 0;
 }
@@ -148,7 +148,7 @@ void seeker_stop(struct fs *fs)
 	k->stop = true;
 	pthread_cond_signal(&k->more);
 	pthread_mutex_unlock(&k->lock);
-	pthread_join(k->thread, NULL);
+	pf_thread_join(&k->thread);
 }
 
 void seeker_free(struct fs *fs)

@@ -40,6 +40,7 @@ static const struct row table[] = {
 	/* of poolfs */
 	{ "cache", SIZE, AT(cache_bytes), 0, true },
 	{ "commit", NUMBER, AT(commit_seconds), 3600, true },
+	{ "silence", NUMBER, AT(silence_seconds), 86400, true },
 	{ "discard", SWITCH, AT(discard), YES, true },
 	{ "nodiscard", SWITCH, AT(discard), NO, true },
 	{ "foreground", SET, AT(foreground), true, true },
@@ -124,6 +125,7 @@ static const char usage[] =
 	"  -o, --options LIST    options of mount(8), and\n"
 	"       cache=SIZE        memory for the cache, with K, M, G or T (default 256M)\n"
 	"       commit=SECONDS    longest time until a change is durable by itself (default 5)\n"
+	"       silence=SECONDS   how long a member may not answer before the pool goes on without it (default 60)\n"
 	"       [no]discard       give freed space back to the device or the host (default: of sparse image files)\n"
 	"       foreground        stay in the foreground, messages on standard error\n"
 	"       search=DIR        a directory with image files to scan; may be given several times\n"

@@ -30,6 +30,7 @@ struct options {
 	bool noatime, sync, dirsync;
 	uint64_t cache_bytes;   /* 0: the engine's default */
 	unsigned commit_seconds; /* 0: the engine's default */
+	unsigned silence_seconds; /* 0: the default */
 	unsigned threads, max_background; /* 0: chosen by the number of processors; the default */
 	char *fsname;
 	unsigned nr_search;

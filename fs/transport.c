@@ -2,6 +2,7 @@
 #include "transport.h"
 
 #include "log.h"
+#include "poolfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +48,8 @@
 
 struct worker {
 	struct transport *t;
-	pthread_t thread;
+	struct pf_thread thread;
+	bool started;
 	int fd; /* a clone of the session's, so that workers do not share a queue lock; or that itself */
 	char *map, *request;
 	char *scratch;
@@ -63,6 +65,7 @@ struct worker {
 struct transport {
 	struct fuse_session *se;
 	transport_raw_fn *raw;
+	transport_holds_fn *holds;
 	void *arg;
 	int event_fd;
 	unsigned nr_workers;
@@ -215,6 +218,31 @@ static void process(struct worker *w, char *request, size_t len)
 	w->answering_init = false;
 }
 
+static void *map_buffer(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* A buffer that somebody else still uses is his; the worker goes on with another. False: there is no memory. */
+static bool replace_held(struct transport *t, char **buf, size_t len)
+{
+	if (!t->holds(t->arg, *buf, len))
+		return true;
+	char *fresh = map_buffer(len);
+	if (!fresh)
+		return false;
+	*buf = fresh;
+	return true;
+}
+
+static void renew_buffers(struct worker *w)
+{
+	while (!replace_held(w->t, &w->map, REQUEST_MAP) || !replace_held(w->t, &w->scratch, SCRATCH_CAP))
+		usleep(100000);
+	w->request = w->map + PAGE - WRITE_HEADER;
+}
+
 static uint64_t clock_ns(void)
 {
 	struct timespec ts;
@@ -257,6 +285,7 @@ static void process_timed(struct worker *w, size_t len)
 	if (slow)
 		transport_waits(false);
 	uint64_t took = (w->answered_ns ? w->answered_ns : clock_ns()) - start;
+	renew_buffers(w);
 	if (took > 1000000000)
 		took = 1000000000;
 	/* lost updates of other workers do no harm */
@@ -315,12 +344,6 @@ static void *work(void *arg)
 }
 
 /* -- start and end --------------------------------------------------------------------------------------------------- */
-
-static void *map_buffer(size_t len)
-{
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return p == MAP_FAILED ? NULL : p;
-}
 
 /* The hot workers' pages are there from the start; those of spare ones come with use, and stay. */
 static int prepare_worker(struct worker *w, bool hot)
@@ -383,16 +406,18 @@ static int start_threads(struct transport *t)
 	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
 	for (unsigned i = 0; i < t->nr_workers; i++) {
 		atomic_fetch_add(&t->nr_running, 1);
-		int err = pthread_create(&t->workers[i].thread, NULL, work, &t->workers[i]);
+		int err = pf_thread_start(&t->workers[i].thread, work, &t->workers[i]);
 		if (err) {
 			atomic_fetch_sub(&t->nr_running, 1);
-			return -err;
+			return err;
 		}
+		t->workers[i].started = true;
 	}
 	return 0;
 }
 
-int transport_start(struct fuse_session *se, unsigned nr_threads, transport_raw_fn *raw, void *arg, struct transport **out)
+int transport_start(struct fuse_session *se, unsigned nr_threads, transport_raw_fn *raw, transport_holds_fn *holds, void *arg,
+		    struct transport **out)
 {
 	static const struct fuse_custom_io io = { .writev = io_writev, .read = io_read };
 	unsigned nr = nr_threads + NR_SPARE;
@@ -401,6 +426,7 @@ int transport_start(struct fuse_session *se, unsigned nr_threads, transport_raw_
 		return -ENOMEM;
 	t->se = se;
 	t->raw = raw;
+	t->holds = holds;
 	t->arg = arg;
 	t->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	sem_init(&t->tokens, 0, nr_threads);
@@ -461,19 +487,12 @@ void transport_stop(struct transport *t)
 	atomic_store(&t->stop, true);
 	sem_post(&t->tokens);
 	for (unsigned i = 0; i < t->nr_workers; i++) {
-		if (!t->workers[i].thread)
+		if (!t->workers[i].started)
 			continue;
 		/* again and again, because a worker may be just before its read() */
-		struct timespec until;
-		do {
-			pthread_kill(t->workers[i].thread, SIGUSR1);
-			clock_gettime(CLOCK_REALTIME, &until);
-			until.tv_nsec += 10000000;
-			if (until.tv_nsec >= 1000000000) {
-				until.tv_sec++;
-				until.tv_nsec -= 1000000000;
-			}
-		} while (pthread_timedjoin_np(t->workers[i].thread, NULL, &until) == ETIMEDOUT);
-		t->workers[i].thread = 0;
+		do
+			pthread_kill(t->workers[i].thread.id, SIGUSR1);
+		while (!pf_thread_join_for(&t->workers[i].thread, 10));
+		t->workers[i].started = false;
 	}
 }

@@ -12,8 +12,9 @@
  *       disk as all others with a token do lets its token go, so that a spare worker reads on: few threads for speed, as
  *       many as needed for requests that wait.
  *   I5  Only flags that the kernel offered are added to the answer to INIT.
+ *   I6  A worker's buffers are its own again when a request is done, or it gets others (pf_pool_holds()).
  *
- * Uses: libfuse.
+ * Uses: libfuse, base/thread.
  */
 #ifndef FS_TRANSPORT_H
 #define FS_TRANSPORT_H
@@ -31,8 +32,12 @@ struct transport;
 /* Requests that libfuse cannot decode. Returns true when it has answered @in. */
 typedef bool transport_raw_fn(void *arg, const struct fuse_in_header *in);
 
-/* Starts the workers on a mounted session. @arg is what @raw gets. */
-int transport_start(struct fuse_session *se, unsigned nr_threads, transport_raw_fn *raw, void *arg, struct transport **out);
+/* Somebody else still uses some of this memory, which a handler was given. */
+typedef bool transport_holds_fn(void *arg, const void *buf, size_t len);
+
+/* Starts the workers on a mounted session. @arg is what @raw and @holds get. */
+int transport_start(struct fuse_session *se, unsigned nr_threads, transport_raw_fn *raw, transport_holds_fn *holds, void *arg,
+		    struct transport **out);
 
 /* Readable when something happened: INIT was answered, or the workers have ended. */
 int transport_event_fd(const struct transport *t);

@@ -26,6 +26,7 @@
 
 #define STEP_MS 50
 #define EXPLAIN_MS 3000
+#define STUCK_MS 1000 /* a process that has nothing more to do ends sooner */
 /* A mount in another namespace may stay for ever; what the daemon has still to write may not. */
 #define LIMIT_ELSEWHERE_MS 60000
 #define LIMIT_MS 600000
@@ -138,6 +139,18 @@ static long now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* The daemon is done with the pool, but the kernel does not let the process end. */
+static bool is_stuck(const struct wait *w, unsigned *nr_seen)
+{
+	*nr_seen = holder_has_ended(w->daemon) ? *nr_seen + 1 : 0;
+	if (*nr_seen * STEP_MS < STUCK_MS)
+		return false;
+	say("%s is unmounted, and the pool is as clean as it can be: but its daemon, process %d, ends only when a member of the pool that "
+	    "does not answer gives back what was asked of it, or the machine is switched off; so long that member is in use",
+	    w->r->dir, (int)w->daemon);
+	return true;
+}
+
 /* Says what it is waiting for when that takes long. 0 or -ETIMEDOUT. */
 static int wait_for_end(struct wait *w)
 {
@@ -149,7 +162,8 @@ static int wait_for_end(struct wait *w)
 	int err = w->fd < 0 ? spec_parse(w->mi->source, &spec, NULL) : 0;
 	long start = now_ms(), next_limit = LIMIT_ELSEWHERE_MS;
 	bool explained = false;
-	while (!err && !has_ended(w, &spec)) {
+	unsigned nr_ended = 0;
+	while (!err && !has_ended(w, &spec) && !is_stuck(w, &nr_ended)) {
 		long waited = now_ms() - start;
 		if (!explained && waited >= EXPLAIN_MS) {
 			explain(w);

@@ -116,6 +116,7 @@ mount_tests = \
 	tests/mount/readdir.sh \
 	tests/mount/rename.sh \
 	tests/mount/selfless.sh \
+	tests/mount/silent.sh \
 	tests/mount/space.sh \
 	tests/mount/sync.sh \
 	tests/mount/times.sh \

@@ -8,6 +8,7 @@
 #ifndef PF_COMMIT_INT_H
 #define PF_COMMIT_INT_H
 
+#include "base/thread.h"
 #include "commit/checkpoint.h"
 
 #define PF_COMMIT_TRIES 8 /* of a step, before the pool gives up: reading a map may fail for a moment as well as writing a node */
@@ -34,7 +35,7 @@ struct pf_commit {
 	bool sealed;        /* superblocks with 'next' may be on members: it does not change any more */
 	/* workers */
 	bool workers, discards, stop;
-	pthread_t checkpointer, reaper, discarder;
+	struct pf_thread checkpointer, reaper, discarder;
 	unsigned interval_ms;
 };
 

@@ -122,7 +122,7 @@ static void start_discarder(struct pf_pool *pool)
 	struct pf_commit *c = pool->commit;
 	if (!pf_space_discards(pool->space))
 		return;
-	int err = -pthread_create(&c->discarder, NULL, discarder, pool);
+	int err = pf_thread_start(&c->discarder, discarder, pool);
 	c->discards = !err;
 	if (!err)
 		return;
@@ -136,18 +136,18 @@ int pf_commit_start_workers(struct pf_pool *pool, unsigned interval_ms)
 	c->interval_ms = interval_ms;
 	c->stop = false;
 	pthread_mutex_lock(&c->lock);
-	int err = -pthread_create(&c->checkpointer, NULL, checkpointer, pool);
+	int err = pf_thread_start(&c->checkpointer, checkpointer, pool);
 	c->workers = !err;
 	pthread_mutex_unlock(&c->lock);
 	if (err)
 		return err;
-	err = -pthread_create(&c->reaper, NULL, reaper, pool);
+	err = pf_thread_start(&c->reaper, reaper, pool);
 	if (err) {
 		pthread_mutex_lock(&c->lock);
 		c->stop = true;
 		pthread_cond_broadcast(&c->changed);
 		pthread_mutex_unlock(&c->lock);
-		pthread_join(c->checkpointer, NULL);
+		pf_thread_join(&c->checkpointer);
 		c->workers = false;
 	} else {
 		start_discarder(pool);
@@ -165,9 +165,9 @@ void pf_commit_stop_workers(struct pf_pool *pool)
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
 	/* the reaper first: it may be waiting for a checkpoint */
-	pthread_join(c->reaper, NULL);
-	pthread_join(c->checkpointer, NULL);
+	pf_thread_join(&c->reaper);
+	pf_thread_join(&c->checkpointer);
 	if (c->discards)
-		pthread_join(c->discarder, NULL);
+		pf_thread_join(&c->discarder);
 	c->workers = c->discards = false;
 }
