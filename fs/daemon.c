@@ -79,6 +79,7 @@ static int open_pool(struct daemon *d, const struct spec *spec, const struct pf_
 		.cache_bytes = d->opt->cache_bytes,
 		.commit_interval_ms = d->opt->commit_seconds * 1000,
 		.silence_seconds = d->opt->silence_seconds ? d->opt->silence_seconds : SILENCE_SECONDS,
+		.guard_single = d->opt->silence_seconds > 0,
 		.lends = true,
 		.discard = d->opt->discard == YES ? PF_DISCARD_ALL : d->opt->discard == NO ? PF_DISCARD_NONE : PF_DISCARD_SPARSE,
 	};

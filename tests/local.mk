@@ -19,6 +19,7 @@ unit_tests = \
 	tests/unit/test_discard_pool \
 	tests/unit/test_fsync_start \
 	tests/unit/test_geometry \
+	tests/unit/test_guard \
 	tests/unit/test_home \
 	tests/unit/test_intent \
 	tests/unit/test_intent_nomem \

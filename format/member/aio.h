@@ -4,9 +4,9 @@
  * kernel offers it; one by one through the ops otherwise (so that tests in memory are deterministic).
  *
  * Invariants
- *   I1  When pf_aio_run() returns, every request has completed and its result is set: 0 or a negative code (io.h I2).
+ *   I1  When pf_aio_run() returns, every request has completed (or is lost, I4) and its result is set: 0 or a negative code (io.h I2).
  *   I2  Rings are kept in a pool and reused; a call that finds none makes one. A single request to one member uses
- *       pread/pwrite, which costs fewer system calls.
+ *       pread/pwrite, which costs fewer system calls, but for one under a guard.
  *   I3  Any number of threads may call.
  *   I4  Under a guard no call takes longer than a member may be silent, and some seconds: what does not come back is -EIO. A
  *       member is silent when it has something to do and has ended nothing for so long, or one thing ten times as long. Its io has failed
@@ -48,11 +48,11 @@ int pf_aio_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr);
 int pf_aio_flush(struct pf_aio *aio, struct pf_io **ios, unsigned nr, int *results);
 
 /* -- the guard ---------------------------------------------------------------------------------------------------------------- */
-/* From now on no call waits for a member of @ios that is silent for @ticks or longer (I4). @silent is told of each such member, once, by
+/* From now on no call waits for a member of @ios that is silent for @ticks of @tick_ms or longer (I4). @silent is told of each such member, once, by
  * any thread, and may set its io->failed; it must not wait for I/O. Before threads use @aio. */
-void pf_aio_guard(struct pf_aio *aio, struct pf_io **ios, unsigned nr, unsigned ticks,
+void pf_aio_guard(struct pf_aio *aio, struct pf_io **ios, unsigned nr, unsigned ticks, unsigned tick_ms,
 		  void (*silent)(void *arg, struct pf_io *io), void *arg);
-/* Time goes on, by a second where threads wait for descriptors. By one thread. */
+/* Time goes on, by a tick. By one thread. */
 void pf_aio_tick(struct pf_aio *aio, struct pf_io **ios, unsigned nr);
 
 /* Is a straight request lost that uses some of [buf, buf + len_bytes)? Costs nothing while none is lost. */

@@ -62,8 +62,9 @@ struct pf_aio {
 	pthread_mutex_t lock;
 	struct pf_ring *idle;
 	bool no_uring; /* the kernel or a sandbox does not let us: do not ask again */
-	/* -- guard.c; the first three are set before threads use it -- */
+	/* -- guard.c; the first four are set before threads use it -- */
 	unsigned silence; /* ticks; 0: no guard */
+	unsigned tick_ms;
 	void (*silent)(void *arg, struct pf_io *io);
 	void *silent_arg;
 	atomic_uint ticks;
@@ -88,8 +89,8 @@ void pf_ring_put(struct pf_aio *aio, struct pf_ring *ring, int err);
 void pf_ring_free(struct pf_ring *ring);
 /* Sleeps until @nr completions are there. */
 void pf_ring_wait(struct pf_ring *ring, unsigned nr);
-/* The same for a second at most; with what was prepared submitted first. -errno: the kernel takes no more. */
-int pf_ring_submit_and_wait(struct pf_ring *ring, unsigned nr);
+/* The same for @ms at most; with what was prepared submitted first. -errno: the kernel takes no more. */
+int pf_ring_submit_and_wait(struct pf_ring *ring, unsigned nr, unsigned ms);
 /* Takes one completion: its user data and result. */
 uint64_t pf_ring_take(struct pf_ring *ring, int *res);
 /* The same if one is there. */

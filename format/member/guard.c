@@ -22,7 +22,7 @@
 #define FOR_PROXY (PF_AIO_PENDING + 1)
 
 /* -- who is silent ----------------------------------------------------------------------------------------------------------- */
-void pf_aio_guard(struct pf_aio *aio, struct pf_io **ios, unsigned nr, unsigned ticks,
+void pf_aio_guard(struct pf_aio *aio, struct pf_io **ios, unsigned nr, unsigned ticks, unsigned tick_ms,
 		  void (*silent)(void *arg, struct pf_io *io), void *arg)
 {
 	/* rings that were made without the guard's demands */
@@ -32,6 +32,7 @@ void pf_aio_guard(struct pf_aio *aio, struct pf_io **ios, unsigned nr, unsigned 
 		pf_ring_free(ring);
 	}
 	aio->silence = ticks;
+	aio->tick_ms = tick_ms;
 	aio->silent = silent;
 	aio->silent_arg = arg;
 	for (unsigned i = 0; i < nr; i++)
@@ -68,7 +69,8 @@ static void look_at(struct pf_aio *aio, struct pf_io *io)
 		io->nr_quiet++;
 	io->nr_ended_seen = nr_ended;
 	bool may_take_long = !io->direct && atomic_load(&io->nr_flushing) > 0;
-	if (!pf_io_silent(io) && io->nr_quiet > aio->silence * (may_take_long ? PATIENCE : 1))
+	/* one more: what has come back is seen a tick later by who waits for it, when something else of its batch has not */
+	if (!pf_io_silent(io) && io->nr_quiet > aio->silence * (may_take_long ? PATIENCE : 1) + 1)
 		pf_guard_declare(aio, io);
 }
 
@@ -307,7 +309,7 @@ static bool any_for_proxy(struct batch *b)
 
 static void submit(struct batch *b, unsigned nr_wait)
 {
-	int err = pf_ring_submit_and_wait(b->ring, nr_wait);
+	int err = pf_ring_submit_and_wait(b->ring, nr_wait, b->aio->tick_ms);
 	if (!err)
 		return;
 	b->ring_err = err;

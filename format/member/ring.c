@@ -130,13 +130,13 @@ int pf_ring_submit(struct pf_ring *ring, unsigned nr_prepared, unsigned nr_wait,
 	return 0;
 }
 
-int pf_ring_submit_and_wait(struct pf_ring *ring, unsigned nr)
+int pf_ring_submit_and_wait(struct pf_ring *ring, unsigned nr, unsigned ms)
 {
-	struct __kernel_timespec second = { .tv_sec = 1 };
+	struct __kernel_timespec limit = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 	struct io_uring_cqe *cqe;
 	for (;;) {
 		unsigned left = io_uring_sq_ready(&ring->uring);
-		int err = nr ? io_uring_submit_and_wait_timeout(&ring->uring, &cqe, nr, &second, NULL) : io_uring_submit(&ring->uring);
+		int err = nr ? io_uring_submit_and_wait_timeout(&ring->uring, &cqe, nr, &limit, NULL) : io_uring_submit(&ring->uring);
 		unsigned now = io_uring_sq_ready(&ring->uring);
 		if (now == 0) { /* what the wait says is for the caller to see: completions, or none yet */
 			if (err < 0 && err != -ETIME && err != -EINTR)

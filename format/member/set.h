@@ -53,7 +53,7 @@ struct pf_set {
 	atomic_uint failed, suspects; /* masks */
 	atomic_uint_fast64_t nr_changes;
 	/* silent.c */
-	unsigned tick_ms;         /* what the watch takes for a second; 0: one. For tests */
+	unsigned tick_ms;         /* what is taken for a second; 0: one. For tests */
 	unsigned silence_seconds; /* 0: members are waited for as long as they take */
 	bool watching, watch_stop;
 	pthread_t watcher;

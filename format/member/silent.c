@@ -28,12 +28,17 @@ static unsigned list_ios(struct pf_set *set, struct pf_io **ios)
 	return set->nr;
 }
 
+static unsigned tick_ms(const struct pf_set *set)
+{
+	return set->tick_ms ? set->tick_ms : 1000;
+}
+
 void pf_set_guard(struct pf_set *set, unsigned seconds)
 {
 	struct pf_io *ios[PF_MAX_MEMBERS];
 	set->silence_seconds = seconds;
 	if (seconds)
-		pf_aio_guard(set->aio, ios, list_ios(set, ios), seconds, on_silent, set);
+		pf_aio_guard(set->aio, ios, list_ios(set, ios), seconds, tick_ms(set), on_silent, set);
 }
 
 void pf_set_tick(struct pf_set *set)
@@ -47,7 +52,7 @@ static void *watch(void *arg)
 {
 	struct pf_set *set = arg;
 	struct timespec next, now;
-	unsigned ms = set->tick_ms ? set->tick_ms : 1000;
+	unsigned ms = tick_ms(set);
 	pthread_mutex_lock(&set->watch_lock);
 	clock_gettime(CLOCK_MONOTONIC, &next);
 	while (!set->watch_stop) {

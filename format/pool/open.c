@@ -213,9 +213,9 @@ int pf_pool_start(struct pf_set *set, const struct pf_pool_options *options, boo
 	struct pf_pool *pool;
 	struct pf_log_scan scan = { 0 };
 	bool recovery = !options->no_recovery && !rebuild_maps, needed = false;
-	if (set->nr > 1)
+	if (set->nr > 1 || options->guard_single)
 		pf_set_guard(set, options->silence_seconds);
-	int err = pf_set_start_watch(set);
+	int err = pf_set_start_watch(set); /* without a limit there is none */
 	if (err) {
 		pf_set_close(set);
 		return pf_diag_set(diag, err, "cannot start a thread: %s", pf_strerror(err));

@@ -36,9 +36,11 @@ struct pf_pool_options {
 	unsigned wait_ms;         /* for the lock of a daemon that is just finishing */
 	uint64_t cache_bytes;     /* 0: PF_CACHE_DEFAULT */
 	unsigned commit_interval_ms; /* of the checkpoint worker; 0: PF_COMMIT_INTERVAL_DEFAULT */
-	/* How long a member may be silent before the pool goes on without it; 0: no limit. With a limit there is a thread for it from the
-	 * beginning (but not in pools of one member, which cannot go on). */
+	/* How long a member may be silent before its files get errors and the pool goes on without it; 0: no limit. With a limit there is a
+	 * thread for it from the beginning. A pool of one member has nothing to go on with, and is the fastest without: there
+	 * only if it is asked for. */
 	unsigned silence_seconds;
+	bool guard_single;
 	/* The caller asks pf_pool_holds() before it reuses or frees a buffer that a read or write had, whatever that returned: so large
 	 * ones need not be copied. */
 	bool lends;

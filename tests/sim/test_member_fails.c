@@ -274,8 +274,8 @@ static int close_pool(struct run *r)
 {
 	if (r->t->hang) {
 		clock_stop(&r->clock);
-		pf_set_guard(r->clock.set, 100);
 		r->clock.set->tick_ms = 2;
+		pf_set_guard(r->clock.set, 100);
 		pf_set_start_watch(r->clock.set);
 	}
 	int err = simpool_close(r->s, r->why, sizeof(r->why));

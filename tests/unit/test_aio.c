@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Batches over io_uring: more requests than the ring holds, files and disks in memory mixed, errors of single requests,
- * flushes that fail for ever, many threads; and all of it again in a process that may not use io_uring. */
+ * flushes that fail for ever, many threads; and all of it again in a process that may not use io_uring, and under a guard. */
 #include "member/aio.h"
 #include "sim/simdisk.h"
 
@@ -72,6 +72,35 @@ static void setup_without_uring(void)
 static void setup_with_broken_rings(void)
 {
 	setup_without(__NR_io_uring_enter);
+}
+
+static void nobody_is_silent(void *arg, struct pf_io *io)
+{
+	(void)arg;
+	ck_abort_msg("%s", io->name);
+}
+
+static void guard(void)
+{
+	pf_aio_guard(aio, ios, NR_IOS, 3600, 1000, nobody_is_silent, NULL);
+}
+
+static void setup_guarded(void)
+{
+	setup();
+	guard();
+}
+
+static void setup_guarded_without_uring(void)
+{
+	setup_without_uring();
+	guard();
+}
+
+static void setup_guarded_with_broken_rings(void)
+{
+	setup_with_broken_rings();
+	guard();
 }
 
 static void teardown(void)
@@ -372,11 +401,14 @@ int main(void)
 {
 	Suite *s = suite_create("aio");
 	suite_add_tcase(s, add_case("io_uring", setup));
+	suite_add_tcase(s, add_case("guarded", setup_guarded));
 	SRunner *sr = srunner_create(s);
 	/* the filter stays with the process: only where each test has its own */
 	if (srunner_fork_status(sr) == CK_FORK) {
 		suite_add_tcase(s, add_case("without", setup_without_uring));
 		suite_add_tcase(s, add_case("broken", setup_with_broken_rings));
+		suite_add_tcase(s, add_case("guarded without", setup_guarded_without_uring));
+		suite_add_tcase(s, add_case("guarded, broken", setup_guarded_with_broken_rings));
 	}
 	srunner_run_all(sr, CK_NORMAL);
 	int failed = srunner_ntests_failed(sr);
