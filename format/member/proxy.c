@@ -74,14 +74,12 @@ static void *proxy(void *arg)
 static int new_proxy(struct pf_aio *aio)
 {
 	pthread_t thread;
-	pthread_attr_t attr;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	int err = pthread_create(&thread, &attr, proxy, aio);
-	pthread_attr_destroy(&attr);
-	if (!err)
-		aio->nr_proxies++;
-	return err;
+	int err = pthread_create(&thread, NULL, proxy, aio);
+	if (err)
+		return err;
+	pthread_detach(thread);
+	aio->nr_proxies++;
+	return 0;
 }
 
 int pf_proxy_start(struct pf_aio *aio, struct pf_flight *f)

@@ -522,7 +522,16 @@ static int open_after(struct simpool *s, const struct writer *writers, char *why
 	return err;
 }
 
-static int in_parallel(unsigned nr_members, unsigned disk, unsigned ops, uint64_t seed, char *why, size_t cap)
+/* By the set's own clock: a second without an answer, however busy this machine is. */
+static void guard_in_parallel(struct pf_pool *pool)
+{
+	struct pf_set *set = pf_pool_set(pool);
+	set->tick_ms = 10;
+	pf_set_guard(set, 100);
+	pf_set_start_watch(set);
+}
+
+static int in_parallel(unsigned nr_members, unsigned disk, unsigned ops, uint64_t seed, bool hangs, char *why, size_t cap)
 {
 	struct simpool_config config = { .version = PF_VERSION_NEWEST,
 					 .nr_members = nr_members,
@@ -531,12 +540,14 @@ static int in_parallel(unsigned nr_members, unsigned disk, unsigned ops, uint64_
 					 .commit_interval_ms = 20 };
 	struct writer writers[NR_THREADS];
 	struct simpool *s = simpool_bare(&config);
-	struct sim_fault fault = { .kind = SIM_FAIL, .ops = ops, .skip = 5 + 17 * seed, .disk = simworld_disk(s->world, disk) };
+	struct sim_fault fault = { .kind = hangs ? SIM_HANG : SIM_FAIL, .ops = ops, .skip = 5 + 17 * seed, .disk = simworld_disk(s->world, disk) };
 	nr_trials++;
 	int err = simpool_mkfs(s, why, cap);
 	simworld_record(s->world);
 	if (!err)
 		err = simpool_open(s, false, why, cap);
+	if (!err && hangs)
+		guard_in_parallel(s->pool);
 	if (!err)
 		err = pf_pool_start_workers(s->pool);
 	if (!err) {
@@ -548,6 +559,9 @@ static int in_parallel(unsigned nr_members, unsigned disk, unsigned ops, uint64_
 	}
 	if (!err)
 		err = simpool_close(s, why, cap);
+	simpool_abandon(s);
+	simworld_end_hangs(s->world);
+	simworld_quiesce(s->world);
 	if (!err)
 		err = open_after(s, writers, why, cap);
 	simpool_free(s);
@@ -557,11 +571,12 @@ static int in_parallel(unsigned nr_members, unsigned disk, unsigned ops, uint64_
 static void run_threads(unsigned rounds)
 {
 	static const unsigned ops[] = { SIM_FLUSH, SIM_WRITE, SIM_ANY };
-	for (unsigned k = 0; k < 12 * rounds && nr_bad < 10; k++) {
+	for (unsigned k = 0; k < 18 * rounds && nr_bad < 10; k++) {
 		char why[2500] = "";
 		alarm(120);
-		if (in_parallel(2 + k / 3 % 2, k % (2 + k / 3 % 2), ops[k % 3], k / 3, why, sizeof(why))) {
-			printf("FAIL: threads, round %u: %s\n", k, why);
+		bool hangs = k % 18 >= 12;
+		if (in_parallel(2 + k / 3 % 2, k % (2 + k / 3 % 2), ops[k % 3], k / 3, hangs, why, sizeof(why))) {
+			printf("FAIL: threads, round %u%s: %s\n", k, hangs ? ", hanging" : "", why);
 			nr_bad++;
 		}
 		alarm(0);
