@@ -119,33 +119,7 @@ START_TEST(gap_while_waiting)
 }
 END_TEST
 
-/* A checkpoint that becomes durable while they wait serves them, without another round. */
-START_TEST(release_while_waiting)
-{
-	pthread_t threads[2];
-	int results[2];
-	rig_new(&rig, 2, rings, 0);
-	struct simdisk *disk = simworld_disk(rig.world, 1);
-	start_and_hang(&threads[0], append_and_commit, &results[0], disk, SIM_FLUSH);
-	append_one(0);
-	pthread_create(&threads[1], NULL, commit, &results[1]);
-	nap(10000);
-	pf_log_release(rig.log, pf_log_freeze(rig.log));
-	/* what is being written keeps its memory, and its place in the ring */
-	for (unsigned i = 0; i < 40; i++)
-		append_one(0);
-	simdisk_set_hang(disk, 0);
-	for (unsigned i = 0; i < 2; i++) {
-		pthread_join(threads[i], NULL);
-		ck_assert_int_eq(results[i], 0);
-	}
-	ck_assert_uint_eq(rig_stats(&rig).nr_commits, 1);
-	ck_assert_int_eq(pf_log_commit(rig.log), 0);
-	rig_free(&rig);
-}
-END_TEST
-
-/* Waits without a thread of their own: all of a commit have their first call before any has its second, by whoever made it. */
+/* A wait without a thread of its own. */
 struct call {
 	struct pf_log_wait wait; /* first */
 	unsigned nr_calls, first, second;
@@ -164,6 +138,32 @@ static bool called(struct pf_log_wait *wait)
 	return c->nr_calls < 2;
 }
 
+/* A checkpoint that becomes durable while they wait serves them, without another round. */
+START_TEST(release_while_waiting)
+{
+	pthread_t thread;
+	int result;
+	struct call second = { .wait = { .done = called } };
+	rig_new(&rig, 2, rings, 0);
+	struct simdisk *disk = simworld_disk(rig.world, 1);
+	start_and_hang(&thread, append_and_commit, &result, disk, SIM_FLUSH);
+	append_one(0);
+	pf_log_commit_start(rig.log, &second.wait);
+	pf_log_release(rig.log, pf_log_freeze(rig.log));
+	/* what is being written keeps its memory, and its place in the ring */
+	for (unsigned i = 0; i < 40; i++)
+		append_one(0);
+	simdisk_set_hang(disk, 0);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(result, 0);
+	ck_assert(second.nr_calls == 2 && second.result == 0);
+	ck_assert_uint_eq(rig_stats(&rig).nr_commits, 1);
+	ck_assert_int_eq(pf_log_commit(rig.log), 0);
+	rig_free(&rig);
+}
+END_TEST
+
+/* Waits without a thread of their own: all of a commit have their first call before any has its second, by whoever made it. */
 START_TEST(waits_without_threads)
 {
 	static struct call calls[NR_THREADS];
