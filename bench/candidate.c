@@ -2,14 +2,18 @@
 #include "candidate.h"
 
 #include "cli.h"
+#include "emptyfs.h"
 #include "poolfs.h"
 #include "program.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
 
 enum { MAX_ARGS = SITE_MAX_MEMBERS + 16 };
-enum peer_kind { PEER_FILESYSTEM, PEER_RAW_FILE, PEER_RAW_DEVICE };
+enum peer_kind { PEER_FILESYSTEM, PEER_RAW_FILE, PEER_RAW_DEVICE, PEER_EMPTY };
 
 struct candidate_peer {
 	const char *name;
@@ -27,6 +31,7 @@ static const struct candidate_peer peers[] = {
 	{ "btrfs", PEER_FILESYSTEM, true, { "mkfs.btrfs", "-q", "-f", "-K", "-d", "single" } },
 	{ "raw", PEER_RAW_FILE, false, { NULL } },
 	{ "rawloop", PEER_RAW_DEVICE, false, { NULL } },
+	{ "empty", PEER_EMPTY, false, { NULL } },
 };
 enum { NR_PEERS = sizeof(peers) / sizeof(peers[0]) };
 
@@ -106,7 +111,7 @@ bool candidate_add_peers(struct candidate all[CANDIDATE_MAX], unsigned *nr, cons
 			peer = strcmp(word, peers[i].name) ? peer : &peers[i];
 		if (!peer) {
 			cli_message(
-				"\"%s\" is not a filesystem that can be compared with (ext4, xfs, btrfs), nor raw or "
+				"\"%s\" is not a filesystem that can be compared with (ext4, xfs, btrfs, empty), nor raw or "
 				"rawloop",
 				word);
 			return false;
@@ -157,6 +162,27 @@ static int mount_peer(struct site *site, const struct candidate_peer *peer)
 	return err;
 }
 
+/* -- the empty filesystem ------------------------------------------------------------------------------------------- */
+static int mount_empty(struct site *site)
+{
+	int err = emptyfs_mount(site->mount_dir, &site->empty);
+	if (err)
+		cli_message("%s: an empty FUSE filesystem cannot be mounted: %s", site->mount_dir, strerror(-err));
+	site->mounted = !err;
+	return err;
+}
+
+static int unmount_empty(struct site *site)
+{
+	int err = umount2(site->mount_dir, 0) < 0 ? -errno : 0;
+	if (err)
+		cli_message("%s: %s", site->mount_dir, strerror(-err));
+	else if (waitpid(site->empty, NULL, 0) < 0)
+		err = -errno;
+	site->mounted = err != 0;
+	return err;
+}
+
 /* -- up and down ---------------------------------------------------------------------------------------------------- */
 int candidate_up(struct site *site, const struct candidate *c, const struct candidate_options *options)
 {
@@ -168,6 +194,8 @@ int candidate_up(struct site *site, const struct candidate *c, const struct cand
 		err = site_make_pool(site, nr, c->version, options->placement);
 		return err ? err : site_mount_pool(site, nr, NULL);
 	}
+	if (c->peer->kind == PEER_EMPTY)
+		return mount_empty(site);
 	if (c->peer->kind != PEER_FILESYSTEM)
 		return 0;
 	err = make_peer(site, c->peer, nr);
@@ -191,9 +219,10 @@ static int unmount_peer(struct site *site)
 int candidate_down(struct site *site, const struct candidate *c)
 {
 	int err = 0;
-	bool harmless = site->mounted && c->peer && make_harmless(site);
+	bool empty = c->peer && c->peer->kind == PEER_EMPTY;
+	bool harmless = empty || (site->mounted && c->peer && make_harmless(site));
 	if (site->mounted)
-		err = c->peer ? unmount_peer(site) : site_unmount_pool(site);
+		err = empty ? unmount_empty(site) : c->peer ? unmount_peer(site) : site_unmount_pool(site);
 	if (!err)
 		err = site_detach(site, harmless);
 	/* What the host has not written yet of one candidate must not be written while the next is measured. */
@@ -203,7 +232,8 @@ int candidate_down(struct site *site, const struct candidate *c)
 
 const char *candidate_raw(const struct site *site, const struct candidate *c)
 {
-	return c->peer && c->peer->kind != PEER_FILESYSTEM ? site_member(site, 0) : NULL;
+	bool raw = c->peer && (c->peer->kind == PEER_RAW_FILE || c->peer->kind == PEER_RAW_DEVICE);
+	return raw ? site_member(site, 0) : NULL;
 }
 
 void candidate_devices(const struct site *site, struct counter *out)

@@ -18,7 +18,7 @@
 
 enum { CANDIDATE_MAX = 16, CANDIDATE_MAX_MEMBERS = 8, CANDIDATE_NAME_LEN = 16 };
 
-struct candidate_peer; /* a filesystem of the kernel, or none */
+struct candidate_peer; /* another filesystem, or none */
 
 struct candidate {
 	char name[CANDIDATE_NAME_LEN];

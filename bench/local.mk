@@ -13,6 +13,8 @@ bench_libbench_a_SOURCES = \
 	bench/counter.h \
 	bench/daemon.c \
 	bench/daemon.h \
+	bench/emptyfs.c \
+	bench/emptyfs.h \
 	bench/load.c \
 	bench/load.h \
 	bench/loop.c \

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { SITE_MAX_MEMBERS = 16 };
 
@@ -26,6 +27,7 @@ struct site {
 	char *images[SITE_MAX_MEMBERS];
 	char devices[SITE_MAX_MEMBERS][LOOP_NAME_LEN]; /* empty: not attached */
 	bool mounted;
+	pid_t empty; /* the daemon of an empty filesystem, or 0 */
 };
 /* Makes a directory in @workdir with the members in it. 0 or -errno after a message; site_close() in both cases. */
 int site_open(struct site *site, const char *workdir, unsigned nr_members, uint64_t member_bytes, bool sparse);

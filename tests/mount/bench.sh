@@ -42,7 +42,7 @@ if command -v mkfs.ext4 >/dev/null && [ -e /dev/loop-control ]; then
 
 	# A member without a filesystem: each byte is written once, and what needs names is left out. Pools with other members
 	# than the rest; targets.
-	"$BENCH" compare --peer rawloop,raw --versions 5,5x2,5i,"$newest","$newest"x2,3 --rounds 1 "${tiny[@]}" --metrics device,sync \
+	"$BENCH" compare --peer rawloop,raw,empty --versions 5,5x2,5i,"$newest","$newest"x2,3 --rounds 1 "${tiny[@]}" --metrics device,sync \
 		--targets --json >"$work.json" || fail "comparing with raw members: exit $?"
 	cat >"$work.py" <<-'END'
 		import json, sys
@@ -58,7 +58,7 @@ if command -v mkfs.ext4 >/dev/null && [ -e /dev/loop-control ]; then
 		# The log is on both members.
 		assert bytes[newest + "x2"]["median"] > bytes[newest]["median"], bytes
 		assert "no filesystem" in m["sync_append_us"]["raw"]["note"], m["sync_append_us"]["raw"]
-		for name in "raw", "rawloop", "v5", "v5x2", "v5i", "v3", newest:
+		for name in "raw", "rawloop", "empty", "v5", "v5x2", "v5i", "v3", newest:
 		    assert m["osync_write_us"][name]["median"] > 0 and m["osync_write_us"][name]["latency_ms"]["count"] == 12
 		assert [bytes[n]["members"] for n in ("v5", "v5x2", "raw")] == [1, 2, 1]
 		assert [bytes[n]["loop_devices"] for n in ("v5", "v5i", "raw", "rawloop")] == [True, False, False, True]
