@@ -3,17 +3,8 @@
 #include "member/io_file.h"
 #include "ondisk/ondisk.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* valgrind does not see what the kernel fills through io_uring; costs a few instructions outside it */
-#if __has_include(<valgrind/memcheck.h>)
-#include <valgrind/memcheck.h>
-#define FILLED_BY_KERNEL(buf, len) VALGRIND_MAKE_MEM_DEFINED(buf, len)
-#else
-#define FILLED_BY_KERNEL(buf, len) ((void)0)
-#endif
 
 #define FLUSH_MAX 64u
 
@@ -59,17 +50,9 @@ static int run_direct(struct pf_aio_req *req)
 	return pf_io_write(req->io, req->off_bytes, req->buf, req->len_bytes);
 }
 
-static void prepare(struct pf_ring *ring, struct pf_aio_req *req, unsigned index)
+static enum pf_io_call call_of(const struct pf_aio_req *req)
 {
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
-	assert(sqe); /* the window is as large as the ring */
-	/* a result is an int; the rest is continued */
-	unsigned len = req->len_bytes > PF_MAX_TRANSFER ? PF_MAX_TRANSFER : (unsigned)req->len_bytes;
-	if (req->op == PF_AIO_READ)
-		io_uring_prep_read(sqe, req->io->fd, req->buf, len, req->off_bytes);
-	else
-		io_uring_prep_write(sqe, req->io->fd, req->buf, len, req->off_bytes);
-	sqe->user_data = index;
+	return req->op == PF_AIO_READ ? PF_IO_READ : PF_IO_WRITE;
 }
 
 /* What io_uring left over is done, or fails, by the ops, which know how to continue and what to report. */
@@ -80,7 +63,7 @@ static int finish(struct pf_aio_req *req)
 	if (done == req->len_bytes)
 		return 0;
 	int err = req->result;
-	if (err < 0 && err != -EINTR && err != -EAGAIN && err != -EOPNOTSUPP && err != -EINVAL)
+	if (pf_ring_is_error(err))
 		return pf_io_file_error(req->io, req->op == PF_AIO_READ ? "read" : "write", req->off_bytes,
 					req->len_bytes, err);
 	done -= done % PF_BLOCK_SIZE;
@@ -92,7 +75,7 @@ static int finish(struct pf_aio_req *req)
 static void complete(struct pf_aio_req *req)
 {
 	if (req->op == PF_AIO_READ && req->result > 0)
-		FILLED_BY_KERNEL(req->buf, (size_t)req->result);
+		PF_FILLED_BY_KERNEL(req->buf, (size_t)req->result);
 	req->result = finish(req);
 	if (req->op == PF_AIO_READ)
 		pf_io_account_read(req->io, req->len_bytes, req->result);
@@ -129,14 +112,12 @@ static int run_ring(struct pf_ring *ring, struct pf_aio_req *reqs, unsigned nr, 
 			next = next_for_ring(reqs, next, nr);
 			if (next == nr)
 				break;
-			prepare(ring, &reqs[next], next);
+			struct pf_aio_req *req = &reqs[next];
+			pf_ring_prepare(ring, call_of(req), req->io, req->off_bytes, req->buf, req->len_bytes, next);
 			nr_prepared++;
 			next++;
 		}
-		/* few sleeps: for all at the end of a batch, for a quarter of the window while there is more to submit */
-		unsigned nr_wait = nr_prepared - nr_done;
-		if (next < nr && nr_wait > PF_RING_ENTRIES / 4)
-			nr_wait = PF_RING_ENTRIES / 4;
+		unsigned nr_wait = pf_ring_nr_wait(nr_prepared - nr_done, next < nr);
 		if (!err)
 			err = pf_ring_submit(ring, nr_prepared, all_for_ring ? nr_wait : 0, &nr_submitted);
 		for (; inline_next < nr; inline_next++) {
@@ -210,14 +191,6 @@ static void flush_on_threads(struct pf_flush *flushes, unsigned nr)
 	}
 }
 
-static void flush_prepare(struct pf_ring *ring, struct pf_flush *f, unsigned index)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
-	assert(sqe);
-	io_uring_prep_fsync(sqe, f->io->fd, IORING_FSYNC_DATASYNC);
-	sqe->user_data = index;
-}
-
 /* The flush of f has ended with @sys_err in the kernel. */
 static void flush_settle(struct pf_flush *f, int sys_err)
 {
@@ -238,7 +211,7 @@ static int flush_on_ring(struct pf_ring *ring, struct pf_flush *flushes, unsigne
 		f->result = pf_io_file_flush_lock(f->io);
 		f->locked = f->result == 0;
 		if (f->locked) {
-			flush_prepare(ring, f, i);
+			pf_ring_prepare(ring, PF_IO_FLUSH, f->io, 0, NULL, 0, i);
 			nr_prepared++;
 		}
 	}

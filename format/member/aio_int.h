@@ -21,11 +21,18 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
+/* valgrind does not see what the kernel fills through io_uring; costs a few instructions outside it */
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
+#define PF_FILLED_BY_KERNEL(buf, len) VALGRIND_MAKE_MEM_DEFINED(buf, len)
+#else
+#define PF_FILLED_BY_KERNEL(buf, len) ((void)0)
+#endif
+
 /* A batch of any size goes through in a sliding window of this many; more in flight gains nothing on any disk. */
 #define PF_RING_ENTRIES 128u
 /* req->result until the request is settled. Otherwise, while a batch runs: >= 0 bytes moved, or -errno of the system. */
 #define PF_AIO_PENDING  INT_MIN
-#define PF_MAX_TRANSFER (1u << 30)
 
 /* One call to a member under a guard. */
 struct pf_flight {
@@ -87,6 +94,22 @@ struct pf_ring *pf_ring_get(struct pf_aio *aio);
 /* @err: of the last submission; a ring that failed may hold requests that were never submitted. */
 void pf_ring_put(struct pf_aio *aio, struct pf_ring *ring, int err);
 void pf_ring_free(struct pf_ring *ring);
+/* Prepares one request (PF_IO_READ, _WRITE or _FLUSH) for the next submission; the ring has room. Of a long transfer only a part: the rest
+ * is continued. */
+void pf_ring_prepare(struct pf_ring *ring, enum pf_io_call call, const struct pf_io *io, uint64_t off_bytes, void *buf,
+		     uint64_t len_bytes, uint64_t data);
+/* For how many of @nr in flight to wait. Few sleeps: for all at the end of a batch, for a quarter of the window while there is @more to
+ * submit. */
+static inline unsigned pf_ring_nr_wait(unsigned nr, bool more)
+{
+	return more && nr > PF_RING_ENTRIES / 4 ? PF_RING_ENTRIES / 4 : nr;
+}
+/* The result of a transfer is an error of the disk. Any other error says that io_uring could not do it: then it is done by the ops, as
+ * what is left of a short one is. */
+static inline bool pf_ring_is_error(int res)
+{
+	return res < 0 && res != -EINTR && res != -EAGAIN && res != -EOPNOTSUPP && res != -EINVAL;
+}
 /* Sleeps until @nr completions are there. */
 void pf_ring_wait(struct pf_ring *ring, unsigned nr);
 /* The same for @ms at most; with what was prepared submitted first. -errno: the kernel takes no more. */
@@ -105,6 +128,8 @@ int pf_ring_submit(struct pf_ring *ring, unsigned nr_prepared, unsigned nr_wait,
 struct pf_flight *pf_flight_new(struct pf_aio *aio, struct pf_io *io, enum pf_io_call call, uint64_t off_bytes, void *buf,
 				uint64_t len_bytes, bool copy);
 void pf_flight_put(struct pf_aio *aio, struct pf_flight *f);
+/* Counts what has ended with @err in the figures of its member. */
+void pf_flight_account(const struct pf_flight *f, int err);
 /* It has come back, with @err: counted, and what was read is the caller's. */
 void pf_flight_settle(struct pf_flight *f, int err);
 /* It is given up; goes to @list. Lock held. */

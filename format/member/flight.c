@@ -92,7 +92,7 @@ void pf_flight_free_spare(struct pf_aio *aio)
 	}
 }
 
-static void account(struct pf_flight *f, int err)
+void pf_flight_account(const struct pf_flight *f, int err)
 {
 	if (f->call == PF_IO_READ)
 		pf_io_account_read(f->io, f->len_bytes, err);
@@ -108,7 +108,7 @@ void pf_flight_settle(struct pf_flight *f, int err)
 		memcpy(f->user, f->buf, f->len_bytes);
 	if (f->call == PF_IO_FLUSH)
 		atomic_fetch_sub_explicit(&f->io->nr_flushing, 1, memory_order_relaxed);
-	account(f, err);
+	pf_flight_account(f, err);
 	atomic_fetch_add_explicit(&f->io->nr_ended, 1, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&f->io->nr_in_flight, 1, memory_order_relaxed);
 }
@@ -116,7 +116,7 @@ void pf_flight_settle(struct pf_flight *f, int err)
 /* -- lost ------------------------------------------------------------------------------------------------------------------- */
 void pf_flight_lose(struct pf_aio *aio, struct pf_flight *f, struct pf_flights *list)
 {
-	account(f, -EIO);
+	pf_flight_account(f, -EIO);
 	f->lost = true;
 	f->io->nr_lost++;
 	TAILQ_INSERT_TAIL(list, f, link);

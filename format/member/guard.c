@@ -5,15 +5,6 @@
 #include "member/io_file.h"
 #include "ondisk/ondisk.h"
 
-#include <assert.h>
-
-#if __has_include(<valgrind/memcheck.h>)
-#include <valgrind/memcheck.h>
-#define FILLED_BY_KERNEL(buf, len) VALGRIND_MAKE_MEM_DEFINED(buf, len)
-#else
-#define FILLED_BY_KERNEL(buf, len) ((void)0)
-#endif
-
 /* While a member does something, one request may take long: queues are, and what a host writes back from its page cache before
  * a flush ends may be gigabytes. */
 #define PATIENCE 10u
@@ -138,25 +129,29 @@ static int do_patiently(struct pf_io *io, enum pf_io_call call, uint64_t off_byt
 	if (call == PF_IO_FLUSH)
 		f.nr_writes = pf_io_account_flush_begin(io);
 	int err = pf_proxy_call(&f);
-	if (call == PF_IO_READ)
-		pf_io_account_read(io, len_bytes, err);
-	else if (call == PF_IO_WRITE)
-		pf_io_account_write(io, len_bytes, err);
-	else if (call == PF_IO_FLUSH)
-		pf_io_account_flush_end(io, f.nr_writes, err);
+	pf_flight_account(&f, err);
 	return err;
 }
 
-/* By a proxy. What could not be handed to one is done here. */
-static void finish_by_proxy(struct batch *b, struct pf_flight *f, bool started)
+/* By a proxy; what cannot be handed to one is done here. Returns how it ended, -EIO when it is lost. @f is not the caller's any more. */
+static int fly_by_proxy(struct pf_aio *aio, struct pf_flight *f)
 {
-	unsigned index = f->index;
-	if (!started)
-		land(b, f, pf_proxy_call(f));
-	else if (pf_proxy_wait(b->aio, f))
-		land(b, f, f->result);
+	int err;
+	if (pf_proxy_start(aio, f))
+		err = pf_proxy_call(f);
+	else if (pf_proxy_wait(aio, f))
+		err = f->result;
 	else
-		*result_of(b, index) = -EIO;
+		return -EIO;
+	pf_flight_settle(f, err);
+	pf_flight_put(aio, f);
+	return err;
+}
+
+static void finish_by_proxy(struct batch *b, struct pf_flight *f)
+{
+	int *result = result_of(b, f->index);
+	*result = fly_by_proxy(b->aio, f);
 }
 
 static void run_by_proxy(struct batch *b, unsigned index)
@@ -173,22 +168,8 @@ static void run_by_proxy(struct batch *b, unsigned index)
 	} else {
 		if (!req)
 			f->nr_writes = pf_io_account_flush_begin(io);
-		finish_by_proxy(b, f, pf_proxy_start(b->aio, f) == 0);
+		finish_by_proxy(b, f);
 	}
-}
-
-static void prepare(struct pf_ring *ring, struct pf_flight *f)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
-	assert(sqe); /* the window is as large as the ring */
-	unsigned len = f->len_bytes > PF_MAX_TRANSFER ? PF_MAX_TRANSFER : (unsigned)f->len_bytes;
-	if (f->call == PF_IO_READ)
-		io_uring_prep_read(sqe, f->io->fd, f->buf, len, f->off_bytes);
-	else if (f->call == PF_IO_WRITE)
-		io_uring_prep_write(sqe, f->io->fd, f->buf, len, f->off_bytes);
-	else
-		io_uring_prep_fsync(sqe, f->io->fd, IORING_FSYNC_DATASYNC);
-	sqe->user_data = (uintptr_t)f;
 }
 
 /* Request @index goes to the ring, or it is said in its result why not. */
@@ -215,7 +196,7 @@ static void prepare_next(struct batch *b, unsigned index)
 		}
 	}
 	*result = PF_AIO_PENDING;
-	prepare(b->ring, f);
+	pf_ring_prepare(b->ring, f->call, io, f->off_bytes, f->buf, f->len_bytes, (uintptr_t)f);
 	TAILQ_INSERT_TAIL(&b->flying, f, link);
 	b->nr_flying++;
 }
@@ -229,7 +210,7 @@ static void call_back(struct batch *b, unsigned nr)
 		b->nr_flying--;
 		if (f->call == PF_IO_FLUSH)
 			pf_io_file_flush_cancel(f->io);
-		finish_by_proxy(b, f, pf_proxy_start(b->aio, f) == 0);
+		finish_by_proxy(b, f);
 	}
 }
 
@@ -244,14 +225,14 @@ static void complete(struct batch *b, struct pf_flight *f, int res)
 	}
 	uint64_t done = res > 0 ? (uint64_t)res : 0;
 	if (f->call == PF_IO_READ && done)
-		FILLED_BY_KERNEL(f->buf, done);
+		PF_FILLED_BY_KERNEL(f->buf, done);
 	if (done == f->len_bytes) {
 		land(b, f, 0);
-	} else if (res < 0 && res != -EINTR && res != -EAGAIN && res != -EOPNOTSUPP && res != -EINVAL) {
+	} else if (pf_ring_is_error(res)) {
 		land(b, f, pf_io_file_error(f->io, f->call == PF_IO_READ ? "read" : "write", f->off_bytes, f->len_bytes, res));
 	} else {
 		f->done_bytes = done - done % PF_BLOCK_SIZE;
-		finish_by_proxy(b, f, pf_proxy_start(b->aio, f) == 0);
+		finish_by_proxy(b, f);
 	}
 }
 
@@ -319,13 +300,14 @@ static void submit(struct batch *b, unsigned nr_wait)
 static void run(struct batch *b)
 {
 	TAILQ_INIT(&b->flying);
+	unsigned first = 0;
+	while (first < b->nr && io_of(b, first)->fd < 0)
+		first++;
+	b->ring = first < b->nr ? pf_ring_get(b->aio) : NULL;
 	while (b->next < b->nr || b->nr_flying) {
 		while (b->next < b->nr && b->nr_flying < PF_RING_ENTRIES)
 			prepare_next(b, b->next++);
-		/* few sleeps: for all at the end of a batch, for a quarter of the window while there is more to submit */
-		unsigned nr_wait = b->nr_flying;
-		if (b->next < b->nr && nr_wait > PF_RING_ENTRIES / 4)
-			nr_wait = PF_RING_ENTRIES / 4;
+		unsigned nr_wait = pf_ring_nr_wait(b->nr_flying, b->next < b->nr);
 		bool proxies = any_for_proxy(b);
 		if (b->nr_flying)
 			submit(b, proxies ? 0 : nr_wait);
@@ -344,20 +326,12 @@ static void run(struct batch *b)
 void pf_guard_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
 {
 	struct batch b = { .aio = aio, .reqs = reqs, .nr = nr };
-	unsigned i = 0;
-	while (i < nr && reqs[i].io->fd < 0)
-		i++;
-	b.ring = i < nr ? pf_ring_get(aio) : NULL;
 	run(&b);
 }
 
 void pf_guard_flush(struct pf_aio *aio, struct pf_flush *flushes, unsigned nr)
 {
 	struct batch b = { .aio = aio, .flushes = flushes, .nr = nr };
-	unsigned i = 0;
-	while (i < nr && flushes[i].io->fd < 0)
-		i++;
-	b.ring = i < nr ? pf_ring_get(aio) : NULL;
 	run(&b);
 }
 
@@ -375,16 +349,5 @@ int pf_io_guarded(struct pf_io *io, enum pf_io_call call, uint64_t off_bytes, vo
 	if (call == PF_IO_FLUSH)
 		return pf_aio_flush(aio, &io, 1, NULL);
 	struct pf_flight *f = pf_flight_new(aio, io, call, off_bytes, NULL, len_bytes, false);
-	if (!f)
-		return do_patiently(io, call, off_bytes, NULL, len_bytes);
-	int err;
-	if (pf_proxy_start(aio, f))
-		err = pf_proxy_call(f);
-	else if (pf_proxy_wait(aio, f))
-		err = f->result;
-	else
-		return -EIO;
-	pf_flight_settle(f, err);
-	pf_flight_put(aio, f);
-	return err;
+	return f ? fly_by_proxy(aio, f) : do_patiently(io, call, off_bytes, NULL, len_bytes);
 }

@@ -122,21 +122,25 @@ bool pf_proxy_wait(struct pf_aio *aio, struct pf_flight *f)
 	return !lost;
 }
 
+/* Proxies that are in a call which nobody waits for. Lock held. */
+static unsigned count_stuck(const struct pf_aio *aio)
+{
+	unsigned nr = 0;
+	const struct pf_flight *f;
+	TAILQ_FOREACH(f, &aio->lost_calls, link)
+	{
+		nr++;
+	}
+	return nr;
+}
+
 bool pf_proxy_stop(struct pf_aio *aio)
 {
 	pthread_mutex_lock(&aio->lock);
 	aio->closing = true;
 	pthread_cond_broadcast(&aio->wanted);
-	unsigned nr_stuck = 0;
-	struct pf_flight *f;
-	TAILQ_FOREACH(f, &aio->lost_calls, link)
-	nr_stuck++;
-	while (aio->nr_proxies > nr_stuck) {
+	while (aio->nr_proxies > count_stuck(aio))
 		pthread_cond_wait(&aio->changed, &aio->lock);
-		nr_stuck = 0;
-		TAILQ_FOREACH(f, &aio->lost_calls, link)
-		nr_stuck++;
-	}
 	aio->orphaned = aio->nr_proxies > 0;
 	bool all = !aio->orphaned;
 	pthread_mutex_unlock(&aio->lock);

@@ -2,8 +2,11 @@
  * The pool of rings. */
 #include "member/aio_int.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <time.h>
+
+#define MAX_TRANSFER (1u << 30) /* a result is an int */
 
 /* Under a guard: a ring's requests may be punted to threads of the kernel, of which one that submits has 4 per processor by default. Those
  * that are stuck on one member must not take up all of them. There are no more than there are requests. */
@@ -78,6 +81,21 @@ void pf_ring_put(struct pf_aio *aio, struct pf_ring *ring, int err)
 		aio->idle = ring;
 	}
 	pthread_mutex_unlock(&aio->lock);
+}
+
+void pf_ring_prepare(struct pf_ring *ring, enum pf_io_call call, const struct pf_io *io, uint64_t off_bytes, void *buf,
+		     uint64_t len_bytes, uint64_t data)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
+	assert(sqe); /* the window is as large as the ring */
+	unsigned len = len_bytes > MAX_TRANSFER ? MAX_TRANSFER : (unsigned)len_bytes;
+	if (call == PF_IO_READ)
+		io_uring_prep_read(sqe, io->fd, buf, len, off_bytes);
+	else if (call == PF_IO_WRITE)
+		io_uring_prep_write(sqe, io->fd, buf, len, off_bytes);
+	else
+		io_uring_prep_fsync(sqe, io->fd, IORING_FSYNC_DATASYNC);
+	sqe->user_data = data;
 }
 
 /* After a failed wait: EINTR, or memory pressure in the kernel. There is no giving up: what the kernel still owns must not
