@@ -61,32 +61,42 @@ static void note_step(struct pf_inode *inode)
 	inode->nr_written = 0;
 }
 
+/* Exclusive inode lock. As few threads wait for fsyncs, each says so when it does. */
+static int drain(struct fsync *s)
+{
+	pf_env_waits(s->pool->env, true);
+	int err = pf_stage_drain(s->pool, s->inode);
+	pf_env_waits(s->pool->env, false);
+	return err;
+}
+
 /* Drained and its record in the log, or its blocks left to the commit of the log. Only the first of several who sync the same file does the
  * latter: the others wait for each other's commits, not for the file. -EAGAIN: only a checkpoint makes it durable. */
+static int begin_own(struct fsync *s, bool alone)
+{
+	int err = pf_orphan_settle_for_sync(s->pool, s->inode);
+	if (!err)
+		err = alone ? pf_stage_commit_begin(s->pool, s->inode, &s->staged) : -EAGAIN;
+	s->kind = err ? PLAIN : STAGED;
+	if (err != -EAGAIN)
+		return err;
+	err = drain(s);
+	return !err && (!s->pool->log || pf_intent_file(s->pool, s->inode)) ? -EAGAIN : err;
+}
+
 static int begin(struct fsync *s)
 {
 	struct pf_inode *inode = s->inode;
 	bool alone = atomic_fetch_add(&inode->nr_syncing, 1) == 0;
+	int err = 0;
 	pthread_rwlock_wrlock(&inode->lock);
 	s->failed = pf_failed_sync(s->pool, inode);
 	if (!s->ahead)
 		note_step(inode);
-	if (inode->committing) {
-		/* nobody changes the file's data before that is over: what it has is what this one is to make durable */
-		s->kind = JOINED;
-		pthread_rwlock_unlock(&inode->lock);
-		atomic_fetch_sub(&inode->nr_syncing, 1);
-		return 0;
-	}
-	int err = pf_orphan_settle_for_sync(s->pool, inode);
-	if (!err)
-		err = alone ? pf_stage_commit_begin(s->pool, inode, &s->staged) : -EAGAIN;
-	s->kind = err ? PLAIN : STAGED;
-	if (err == -EAGAIN) {
-		err = pf_stage_drain(s->pool, inode);
-		if (!err && (!s->pool->log || pf_intent_file(s->pool, inode)))
-			err = -EAGAIN;
-	}
+	if (inode->committing)
+		s->kind = JOINED; /* nobody changes the file's data before that is over: what it has is what this one is to make durable */
+	else
+		err = begin_own(s, alone);
 	pthread_rwlock_unlock(&inode->lock);
 	if (s->kind != STAGED)
 		atomic_fetch_sub(&inode->nr_syncing, 1);
@@ -99,7 +109,7 @@ static int checkpoint(struct fsync *s)
 	int err = 0;
 	if (s->kind == JOINED) {
 		pf_inode_lock(s->inode);
-		err = pf_stage_drain(s->pool, s->inode);
+		err = drain(s);
 		pthread_rwlock_unlock(&s->inode->lock);
 	}
 	return err ? err : pf_commit_wait(s->pool, false);
