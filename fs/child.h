@@ -13,10 +13,15 @@
 #ifndef FS_CHILD_H
 #define FS_CHILD_H
 
+#include <sys/types.h>
+
 #define CHILD_FOR_EVER (-1)
 
 /* Runs @call, which returns 0 to 255, and returns that; or -errno, -ETIMEDOUT: the child is killed and left alone. When the caller has
  * threads, @call may use system calls only (signal-safety(7)). */
 int child_call(int (*call)(const void *arg), const void *arg, int timeout_ms);
+
+/* Waits for a child: its exit code, or -errno. */
+int child_wait(pid_t pid);
 
 #endif

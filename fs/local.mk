@@ -5,6 +5,7 @@ FS_LIBS = $(ENGINE_LIBS) $(FUSE_LIBS)
 
 fs_shared = \
 	fs/child.c fs/child.h \
+	fs/clock.h \
 	fs/holder.c fs/holder.h \
 	fs/log.c fs/log.h \
 	fs/mountinfo.c fs/mountinfo.h \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * mount.poolfs: the helper that mount(8) calls, and the daemon. */
+#include "clock.h"
 #include "daemon.h"
 #include "daemonize.h"
 #include "find.h"
@@ -12,7 +13,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* For a daemon that has been told to end and is about to take its mount away. */
@@ -79,26 +79,19 @@ static void yield_to_features(struct options *opt, const struct spec *spec, cons
 	opt->read_only = true;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* The lock of a daemon that is just finishing is waited for when the pool is opened. That of a pool which is mounted, and
  * stays so, is not worth it. */
 static bool is_mounted(const struct options *opt, const struct spec *spec)
 {
 	char dir[PATH_MAX];
 	unsigned i = 0;
-	const int64_t since_ms = now_ms(); /* asking takes time, too */
+	const int64_t since_ms = clock_now_ms(); /* asking takes time, too */
 	for (;;) {
 		while (i < spec->nr && !holder_is_held(spec->paths[i], !opt->read_only))
 			i++;
 		if (i == spec->nr || !holder_find_mount(spec->paths[i], dir))
 			return false;
-		if (now_ms() - since_ms >= MOUNTED_PATIENCE_MS)
+		if (clock_now_ms() - since_ms >= MOUNTED_PATIENCE_MS)
 			break;
 		usleep(50000);
 	}

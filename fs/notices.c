@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "notices.h"
 
+#include "clock.h"
 #include "ops.h"
 #include "transport.h"
 
@@ -33,13 +34,6 @@ struct notices {
 	atomic_uint nr_errors; /* slots with one: a look without the lock */
 	struct slot slots[NR_SLOTS];
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
-}
 
 static bool idle(const struct slot *s)
 {
@@ -103,7 +97,7 @@ void notices_sync(struct fs *fs, uint64_t ino)
 	pthread_mutex_lock(&n->lock);
 	struct slot *s = find(n, ino, false);
 	if (s && s->blocks) {
-		int64_t now = now_ns();
+		int64_t now = clock_now_ns();
 		tell = now - s->told_ns >= INTERVAL_NS;
 		if (tell) {
 			s->blocks = false;
@@ -153,7 +147,7 @@ static void void_lost_pages(struct fs *fs)
 static unsigned collect(struct notices *n, uint64_t inos[NR_SLOTS])
 {
 	unsigned nr = 0;
-	int64_t now = now_ns();
+	int64_t now = clock_now_ns();
 	for (unsigned i = 0; i < NR_SLOTS; i++) {
 		struct slot *s = &n->slots[i];
 		bool due = s->blocks && now - s->told_ns >= INTERVAL_NS;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The requests of pool/control.h, and FITRIM, which fstrim(8) sends. */
+#include "clock.h"
 #include "ops.h"
 
 #include <linux/fs.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TRIM_NS 100000000 /* a thread that serves requests is not kept longer by one */
@@ -84,13 +84,6 @@ static bool may_trim(fuse_req_t req)
 	return uid == 0 || uid == geteuid();
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* 1: the time is up; 0: that was all; or a negative code. */
 static int trim_until(fuse_req_t req, struct pf_trim *trim, int64_t end_ns)
 {
@@ -98,7 +91,7 @@ static int trim_until(fuse_req_t req, struct pf_trim *trim, int64_t end_ns)
 	while ((more = pf_pool_trim_step(pool_of(req), trim)) > 0) {
 		if (fuse_req_interrupted(req))
 			return -EINTR;
-		if (now_ns() >= end_ns)
+		if (clock_now_ns() >= end_ns)
 			break;
 	}
 	return more;
@@ -123,7 +116,7 @@ static void ioctl_trim(fuse_req_t req, const void *in_buf, size_t in_size, size_
 	int more = !may_trim(req) ? -EPERM : io.place ? 0 : pf_pool_trim_begin(pool);
 	if (!more) {
 		pf_pool_trim_range(pool, io.place, UINT64_MAX, &trim);
-		more = trim_until(req, &trim, now_ns() + TRIM_NS);
+		more = trim_until(req, &trim, clock_now_ns() + TRIM_NS);
 	}
 	if (!more && nobody_can(req, &trim))
 		more = -EOPNOTSUPP;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "spawn.h"
 
-#include <errno.h>
+#include "child.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -34,12 +34,6 @@ static int start(char *const argv[], bool quiet, pid_t *pid)
 int spawn_wait(char *const argv[], bool quiet)
 {
 	pid_t pid;
-	int status, err = start(argv, quiet, &pid);
-	if (err)
-		return err;
-	while (waitpid(pid, &status, 0) < 0) {
-		if (errno != EINTR)
-			return -errno;
-	}
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
+	int err = start(argv, quiet, &pid);
+	return err ? err : child_wait(pid);
 }

@@ -2,7 +2,7 @@
  *
  * Purpose: running another program and waiting for it.
  *
- * Uses: nothing.
+ * Uses: child.
  */
 #ifndef FS_SPAWN_H
 #define FS_SPAWN_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "transport.h"
 
+#include "clock.h"
 #include "log.h"
 #include "poolfs.h"
 
@@ -16,7 +17,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PAGE ((size_t)4096)
@@ -59,7 +59,7 @@ struct worker {
 	uint64_t offered; /* by the kernel, in INIT */
 	uint32_t setxattr_flags;
 	const struct fuse_in_header *current;
-	uint64_t answered_ns; /* 0: when its handler returns */
+	int64_t answered_ns; /* 0: when its handler returns */
 };
 
 struct transport {
@@ -243,13 +243,6 @@ static void renew_buffers(struct worker *w)
 	w->request = w->map + PAGE - WRITE_HEADER;
 }
 
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 void transport_waits(bool begins)
 {
 	struct worker *w = self;
@@ -265,7 +258,7 @@ void transport_waits(bool begins)
 
 void transport_answered(void)
 {
-	self->answered_ns = clock_ns();
+	self->answered_ns = clock_now_ns();
 }
 
 /* Requests whose like took long of late count as waiting; how long is a moving mean of each opcode. Those that sync say it
@@ -279,12 +272,12 @@ static void process_timed(struct worker *w, size_t len)
 	bool slow = before > SLOW_NS && opcode != FUSE_FSYNC && opcode != FUSE_FSYNCDIR;
 	if (slow)
 		transport_waits(true);
-	uint64_t start = clock_ns();
+	int64_t start = clock_now_ns();
 	w->answered_ns = 0;
 	process(w, w->request, len);
 	if (slow)
 		transport_waits(false);
-	uint64_t took = (w->answered_ns ? w->answered_ns : clock_ns()) - start;
+	int64_t took = (w->answered_ns ? w->answered_ns : clock_now_ns()) - start;
 	renew_buffers(w);
 	if (took > 1000000000)
 		took = 1000000000;

@@ -4,6 +4,7 @@
  *
  * Whom to wait for: the mount itself says which process serves it (POOLFS_IOC_INFO). Where it cannot be asked (a mount of
  * another user, another PID namespace), the members named by the source of the mount in mountinfo are waited for: their locks. */
+#include "clock.h"
 #include "daemonize.h"
 #include "elsewhere.h"
 #include "holder.h"
@@ -21,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <time.h>
 #include <unistd.h>
 
 #define STEP_MS 50
@@ -132,13 +132,6 @@ static int give_up(struct wait *w, long waited_ms)
 	return -ETIMEDOUT;
 }
 
-static long now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* The daemon is done with the pool, but the kernel does not let the process end. */
 static bool is_stuck(const struct wait *w, unsigned *nr_seen)
 {
@@ -160,11 +153,11 @@ static int wait_for_end(struct wait *w)
 	if (mountinfo_find_device("/proc/self/mountinfo", w->mi->major, w->mi->minor, dir) == 0)
 		return 0;
 	int err = w->fd < 0 ? spec_parse(w->mi->source, &spec, NULL) : 0;
-	long start = now_ms(), next_limit = LIMIT_ELSEWHERE_MS;
+	long start = clock_now_ms(), next_limit = LIMIT_ELSEWHERE_MS;
 	bool explained = false;
 	unsigned nr_ended = 0;
 	while (!err && !has_ended(w, &spec) && !is_stuck(w, &nr_ended)) {
-		long waited = now_ms() - start;
+		long waited = clock_now_ms() - start;
 		if (!explained && waited >= EXPLAIN_MS) {
 			explain(w);
 			explained = true;
