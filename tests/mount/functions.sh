@@ -109,6 +109,16 @@ pool_mount() {
 	text=$("$MOUNT" "$spec" "$mnt" ${1:+-o "$1"} 2>&1) || die "mount.poolfs $spec: $text"
 	[ -z "$text" ] || fail "mount.poolfs printed: $text"
 }
+# serve SPEC OPTION,...: a daemon in the foreground, a child of ours: $daemon; its messages are appended to $work/log
+serve() {
+	"$MOUNT" "$1" "$mnt" -o "foreground,$2" 2>>"$work/log" &
+	daemon=$!
+	for _ in $(seq 100); do
+		mountpoint -q "$mnt" && return
+		sleep 0.1
+	done
+	die "mount.poolfs: $(cat "$work/log")"
+}
 pool_umount() {
 	local text
 	text=$("$UMOUNT" "$mnt" 2>&1) || die "umount.fuse.poolfs $mnt: $text"

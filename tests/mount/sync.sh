@@ -5,16 +5,10 @@
 . "$(dirname "$0")/functions.sh"
 need losetup "$POOLFS"
 
-# start SPEC: in the foreground, log in $work/log
+# start SPEC: with a new log
 start() {
 	: >"$work/log"
-	"$MOUNT" "$1" "$mnt" -o foreground,commit=3600 2>"$work/log" &
-	daemon=$!
-	for _ in $(seq 100); do
-		mountpoint -q "$mnt" && return
-		sleep 0.1
-	done
-	die "mount.poolfs: $(cat "$work/log")"
+	serve "$1" commit=3600
 }
 # stop CODE
 stop() {

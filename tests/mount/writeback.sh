@@ -56,15 +56,9 @@ def until(f, wanted):
     return False
 END
 
-# start: in the foreground, log in $work/log; what is freed makes no room on the host
+# start: what is freed makes no room on the host
 start() {
-	"$MOUNT" "$spec" "$mnt" -o foreground,commit=3600,nodiscard 2>>"$work/log" &
-	daemon=$!
-	for _ in $(seq 100); do
-		mountpoint -q "$mnt" && return
-		sleep 0.1
-	done
-	die "mount.poolfs: $(cat "$work/log")"
+	serve "$spec" commit=3600,nodiscard
 }
 stop() {
 	"$UMOUNT" "$mnt" || fail "umount"
