@@ -179,6 +179,7 @@ tests_libtest_a_SOURCES = \
 	tests/sim/workload.c \
 	tests/sim/workload.h \
 	tests/unit/check_items.h \
+	tests/unit/aio_util.h \
 	tests/unit/check_util.h \
 	tests/unit/intent_util.h \
 	tests/unit/log_util.h \

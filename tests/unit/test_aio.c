@@ -3,6 +3,7 @@
  * flushes that fail for ever, many threads; and all of it again in a process that may not use io_uring, and under a guard. */
 #include "member/aio.h"
 #include "sim/simdisk.h"
+#include "unit/aio_util.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -31,18 +32,8 @@ static uint8_t *buf;
 
 static void setup(void)
 {
-	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
 	ck_assert_int_eq(pf_aio_create(&aio), 0);
-	for (unsigned i = 0; i < NR_FILES; i++) {
-		char path[64];
-		snprintf(path, sizeof(path), "%s/%u.img", dir, i);
-		int fd = open(path, O_RDWR | O_CREAT, 0600);
-		ck_assert_int_eq(ftruncate(fd, SIZE), 0);
-		close(fd);
-		int flags = PF_IO_OPEN_WRITE | (i == 1 ? PF_IO_OPEN_BUFFERED : 0);
-		ck_assert_int_eq(pf_io_open(path, flags, 0, pf_env_system(), &ios[i], NULL), 0);
-	}
+	open_files(dir, ios, NR_FILES, SIZE, 1 << 1);
 	world = simworld_new();
 	ios[NR_FILES] = simdisk_open(simdisk_new(world, "memory", SIZE), false);
 	buf = aligned_alloc(BLOCK, (size_t)NR_REQS * 2 * BLOCK);

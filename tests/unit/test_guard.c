@@ -3,6 +3,7 @@
  * nothing. A file that hangs is a pipe in the place of its descriptor: reads of an empty one wait. */
 #include "member/aio.h"
 #include "sim/simdisk.h"
+#include "unit/aio_util.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -46,17 +47,8 @@ static void *tick(void *arg)
 
 static void setup(void)
 {
-	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
 	ck_assert_int_eq(pf_aio_create(&aio), 0);
-	for (unsigned i = 0; i < NR_FILES; i++) {
-		char path[64];
-		snprintf(path, sizeof(path), "%s/%u.img", dir, i);
-		int fd = open(path, O_RDWR | O_CREAT, 0600);
-		ck_assert_int_eq(ftruncate(fd, SIZE), 0);
-		close(fd);
-		ck_assert_int_eq(pf_io_open(path, PF_IO_OPEN_WRITE, 0, pf_env_system(), &ios[i], NULL), 0);
-	}
+	open_files(dir, ios, NR_FILES, SIZE, 0);
 	world = simworld_new();
 	disk = simdisk_new(world, "memory", SIZE);
 	ios[NR_FILES] = simdisk_open(disk, false);
