@@ -111,6 +111,7 @@ struct parallel {
 	struct workspace *ws;
 	int fds[WS_SET_FILES];
 	uint64_t nr_blocks, nr_each;
+	uint64_t stride_blocks; /* between the shares of threads: 0 with a file for each */
 };
 
 /* Thread i has buffer i, and the i-th share of the times. */
@@ -118,10 +119,11 @@ static int parallel_body(unsigned thread, void *arg)
 {
 	struct parallel *p = arg;
 	struct workspace *ws = p->ws;
+	uint64_t first = thread * p->stride_blocks;
 	unsigned char *buffer = ws->buffers + (size_t)thread * WS_PIECE;
 	uint64_t state = ws->config->seed + thread, *times = ws->times_ns + thread * p->nr_each;
 	for (uint64_t i = 0; i < p->nr_each; i++) {
-		uint64_t block = stats_random(&state) % p->nr_blocks;
+		uint64_t block = first + stats_random(&state) % p->nr_blocks;
 		workspace_fill(ws, buffer, block, WS_BLOCK);
 		int64_t start = workspace_now_ns();
 		ssize_t n = pwrite(p->fds[thread], buffer, WS_BLOCK, (off_t)(block * WS_BLOCK));
@@ -144,7 +146,9 @@ int metric_sync_parallel(struct workspace *ws, struct metric_result *r)
 		.nr_blocks = workspace_set_file_bytes(ws) / WS_BLOCK,
 		.nr_each = (nr_ops + WS_SET_FILES - 1) / WS_SET_FILES,
 	};
-	int err = workspace_need_set(ws);
+	/* without a filesystem each has an eighth of the one file */
+	p.stride_blocks = ws->raw ? p.nr_blocks : 0;
+	int err = ws->raw ? workspace_need_file(ws) : workspace_need_set(ws);
 	if (!err)
 		err = workspace_reserve_times(ws, WS_SET_FILES * p.nr_each);
 	if (err)

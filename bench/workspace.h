@@ -107,6 +107,7 @@ int workspace_need_file(struct workspace *ws);
 /* WS_SET_FILES files that are as large together, made and durable. */
 int workspace_need_set(struct workspace *ws);
 uint64_t workspace_set_file_bytes(const struct workspace *ws);
+/* Without a filesystem each descriptor is of the one file, of which each user takes a share of workspace_set_file_bytes(). */
 int workspace_open_set(struct workspace *ws, int fds[WS_SET_FILES], int flags);
 void workspace_close_set(int fds[WS_SET_FILES]);
 bool workspace_remove_set(struct workspace *ws);

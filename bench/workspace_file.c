@@ -163,7 +163,7 @@ int workspace_open_set(struct workspace *ws, int fds[WS_SET_FILES], int flags)
 	for (unsigned i = 0; i < WS_SET_FILES; i++) {
 		char name[WS_NAME_LEN];
 		set_name(name, i);
-		fds[i] = err ? err : workspace_reopen(ws, name, flags);
+		fds[i] = err ? err : workspace_reopen(ws, ws->raw ? "file" : name, flags);
 		err = fds[i] < 0 ? fds[i] : 0;
 	}
 	return err;
