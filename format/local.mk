@@ -126,6 +126,8 @@ libpoolfs_a_SOURCES = \
 	format/object/data.h \
 	format/object/dirty.c \
 	format/object/dirty.h \
+	format/object/drain.c \
+	format/object/drain.h \
 	format/object/evicted.c \
 	format/object/evicted.h \
 	format/object/failed.c \
@@ -157,6 +159,8 @@ libpoolfs_a_SOURCES = \
 	format/object/rename.c \
 	format/object/stage.c \
 	format/object/stage.h \
+	format/object/stage_commit.c \
+	format/object/stage_int.h \
 	format/object/truncate.c \
 	format/object/truncate.h \
 	format/object/xattr.c \

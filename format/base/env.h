@@ -52,6 +52,7 @@ enum pf_break {
 	PF_BREAK_DISCARD_EARLY = 1 << 29,      /* blocks are discarded when they are freed, not when that is durable */
 	PF_BREAK_FAILURE_UNRECORDED = 1 << 30, /* promises go on although no superblock says that a member has failed */
 	PF_BREAK_FAILURE_FORGOTTEN = 1u << 31, /* an fsync does not look whether a failed member took data with it */
+	PF_BREAK_DRAIN_IN_PARTS = 1ull << 32,  /* a checkpoint falls between two parts of the mapping of a drain */
 };
 
 struct pf_env {
@@ -61,7 +62,7 @@ struct pf_env {
 	/* The calling thread begins to wait for disks as part of an fsync, or has done so. Calls may be nested. NULL: nobody wants to know. */
 	void (*waits)(void *arg, bool begins);
 	void *arg;
-	uint32_t break_rules;              /* enum pf_break */
+	uint64_t break_rules;              /* enum pf_break */
 };
 
 /* System clock, getrandom(2), messages dropped. Static storage. */
@@ -79,7 +80,7 @@ static inline void pf_env_waits(const struct pf_env *env, bool begins)
 	if (env->waits)
 		env->waits(env->arg, begins);
 }
-static inline int pf_breaks(const struct pf_env *env, enum pf_break rule)
+static inline int pf_breaks(const struct pf_env *env, uint64_t rule)
 {
 	return __builtin_expect((env->break_rules & rule) != 0, 0);
 }

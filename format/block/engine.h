@@ -4,7 +4,7 @@
  *
  * Invariants
  *   I1  Lock order: names_lock -> inode locks (ascending inode number) -> reap_lock -> sync_hold -> commit mutex -> staging_lock ->
- *       icache lock -> tree lock -> locks inside tree, space and member.
+ *       icache lock -> tree lock -> locks inside tree, space and member. One exception: object/drain.h.
  *   I2  'counters' and 'open_generation' change under the exclusive tree lock only; next_id is atomic, and a number that a
  *       failed operation took is never used again.
  *   I3  counters.data_blocks counts the blocks that extents name; orphan_blocks the part of them that no live inode names,
@@ -26,6 +26,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 struct pf_icache;
 struct pf_commit;
@@ -63,8 +64,15 @@ struct pf_pool {
 	struct pf_inode *staged_first, *staged_last; /* inodes with staged blocks, oldest first */
 	atomic_uint_fast64_t staged_blocks;
 	uint64_t staged_limit; /* blocks; beyond it the oldest are written out */
+	unsigned stage_max;    /* blocks of one inode; beyond it they are written out */
+	unsigned map_max;      /* pieces that one transaction maps then: the tree is locked for some 100 us */
 	atomic_uint_fast64_t drain_failures; /* so far, and the error of the latest */
 	atomic_int drain_error;
+	atomic_bool drains_later; /* what fills a stage leaves the drain to another (object/drain.h) */
+	/* under staging_lock */
+	TAILQ_HEAD(, pf_stage) drains; /* in the order of their numbers */
+	uint64_t nr_drains;            /* so far */
+	pthread_cond_t drains_changed;
 
 	/* NULL: no log (before version 6, read-only, or while its records are being redone) */
 	struct pf_log *log;

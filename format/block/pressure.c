@@ -42,9 +42,14 @@ bool pf_staging_presses(struct pf_pool *pool)
 	       pf_space_node_room(pool->space) < pf_space_node_reserve(pool->space) + 2 * blocks_to_come(pool);
 }
 
+bool pf_node_gate_is_open(struct pf_pool *pool, enum pf_growth growth)
+{
+	return pool->replaying || growth == PF_SHRINKS || has_room(pool, growth);
+}
+
 int pf_node_gate(struct pf_pool *pool, enum pf_growth growth)
 {
-	if (pool->replaying || growth == PF_SHRINKS || has_room(pool, growth))
+	if (pf_node_gate_is_open(pool, growth))
 		return 0;
 	int err = pool->make_room(pool);
 	if (!err && !has_room(pool, growth))

@@ -26,6 +26,8 @@ int pf_slow_down(struct pf_pool *pool);
 /* Staged blocks may need so many nodes that pf_node_gate() would soon refuse others because of them: they are to be written out. */
 bool pf_staging_presses(struct pf_pool *pool);
 
+/* pf_node_gate() would let it pass at once. */
+bool pf_node_gate_is_open(struct pf_pool *pool, enum pf_growth growth);
 /* 0 or -ENOSPC, after trying to make room; the error of a checkpoint. */
 int pf_node_gate(struct pf_pool *pool, enum pf_growth growth);
 

@@ -539,29 +539,31 @@ int64_t pf_block_map(struct pf_txn *txn, struct pf_pool *pool, struct pf_write *
 }
 
 /* A write in place that had to be redone elsewhere has blocks that were not promised. */
-static void give_back(struct pf_pool *pool, struct pf_write *w)
+void pf_block_end_partly(struct pf_pool *pool, struct pf_write *w, unsigned nr_mapped)
 {
-	unsigned promised = w->nr_from_promise;
+	unsigned promised = w->nr_from_promise, unneeded = 0;
 	for (unsigned i = 0; i < w->nr_pieces; i++) {
 		const struct pf_piece *p = &w->pieces[i];
 		unsigned nr = p->in_place ? 0 : p->nr < promised ? p->nr : promised;
+		promised -= nr;
+		if (i < nr_mapped) {
+			unneeded += p->nr - nr;
+			continue;
+		}
 		if (nr)
 			pf_space_unalloc_promised(pool->space, (struct pf_run){ p->addr, nr });
 		if (!p->in_place && nr < p->nr)
 			pf_space_unalloc(pool->space, (struct pf_run){ p->addr + nr, p->nr - nr });
-		promised -= nr;
 	}
-}
-
-void pf_block_end(struct pf_pool *pool, struct pf_write *w, bool mapped)
-{
-	if (mapped)
-		pf_space_unreserve(pool->space, w->nr_blocks - w->nr_from_promise); /* what stayed in place */
-	else
-		give_back(pool, w);
+	pf_space_unreserve(pool->space, unneeded);
 	free(w->pieces);
 	free(w->crc);
 	w->pieces = NULL;
 	w->crc = NULL;
 	w->nr_pieces = 0;
+}
+
+void pf_block_end(struct pf_pool *pool, struct pf_write *w, bool mapped)
+{
+	pf_block_end_partly(pool, w, mapped ? w->nr_pieces : 0);
 }

@@ -34,8 +34,8 @@ struct pf_commit {
 	uint32_t noted;     /* failed members that log and space know of */
 	bool sealed;        /* superblocks with 'next' may be on members: it does not change any more */
 	/* workers */
-	bool workers, discards, stop;
-	struct pf_thread checkpointer, reaper, discarder;
+	bool workers, discards, drains, stop;
+	struct pf_thread checkpointer, reaper, discarder, drainer;
 	unsigned interval_ms;
 };
 

@@ -44,7 +44,7 @@ static int check_lost(struct pf_pool *pool, struct pf_inode *inode)
 {
 	if (!pf_set_failed(pool->set) || !pf_inode_is_file(inode) || pf_breaks(pool->env, PF_BREAK_FAILURE_FORGOTTEN))
 		return 0;
-	pf_inode_lock(inode);
+	pf_inode_lock(pool, inode);
 	int err = pf_lost_check(pool, inode);
 	pthread_rwlock_unlock(&inode->lock);
 	return err;
@@ -89,11 +89,11 @@ static int begin(struct fsync *s)
 	struct pf_inode *inode = s->inode;
 	bool alone = atomic_fetch_add(&inode->nr_syncing, 1) == 0;
 	int err = 0;
-	pthread_rwlock_wrlock(&inode->lock);
+	pf_inode_lock_unless(s->pool, inode, PF_DRAINING);
 	s->failed = pf_failed_sync(s->pool, inode);
 	if (!s->ahead)
 		note_step(inode);
-	if (inode->committing)
+	if (inode->busy == PF_COMMITTING)
 		s->kind = JOINED; /* nobody changes the file's data before that is over: what it has is what this one is to make durable */
 	else
 		err = begin_own(s, alone);
@@ -108,7 +108,7 @@ static int checkpoint(struct fsync *s)
 {
 	int err = 0;
 	if (s->kind == JOINED) {
-		pf_inode_lock(s->inode);
+		pf_inode_lock(s->pool, s->inode);
 		err = drain(s);
 		pthread_rwlock_unlock(&s->inode->lock);
 	}
@@ -117,7 +117,7 @@ static int checkpoint(struct fsync *s)
 
 static void end_staged(struct fsync *s, int promised)
 {
-	pf_inode_lock_committing(s->inode);
+	pf_inode_lock_busy(s->inode);
 	s->err = pf_stage_commit_end(s->pool, s->inode, &s->staged, promised);
 	pthread_rwlock_unlock(&s->inode->lock);
 	atomic_fetch_sub(&s->inode->nr_syncing, 1);
@@ -210,7 +210,7 @@ void pf_fsync_ahead(struct pf_pool *pool, uint64_t ino, const struct timespec *n
 	if (!pool->log || pool->read_only || pf_inode_get(pool, ino, &inode))
 		return;
 	pthread_rwlock_rdlock(&inode->lock);
-	bool expected = !inode->committing && inode->stage && inode->nr_written == 1 && inode->nr_in_step >= IN_STEP &&
+	bool expected = inode->busy == PF_IDLE && inode->stage && inode->nr_written == 1 && inode->nr_in_step >= IN_STEP &&
 			inode->item.mtime.tv_sec == now->tv_sec && inode->item.mtime.tv_nsec == now->tv_nsec;
 	pthread_rwlock_unlock(&inode->lock);
 	struct fsync *s = expected ? malloc(sizeof(*s)) : NULL;

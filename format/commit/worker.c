@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The threads of a mounted pool: one makes checkpoints, one removes what no name leads to, one tells the members what is free. */
+ * The threads of a mounted pool: one makes checkpoints, one writes out what was staged, one removes what no name leads to, one tells the
+ * members what is free. */
 #include "commit/commit_int.h"
+#include "object/drain.h"
 #include "object/orphan.h"
 #include "object/stage.h"
 #include "space/discard.h"
@@ -116,6 +118,34 @@ static void *discarder(void *arg)
 	return NULL;
 }
 
+static void *drainer(void *arg)
+{
+	struct pf_pool *pool = arg;
+	while (pf_drain_wait(pool))
+		pf_drain_step(pool);
+	return NULL;
+}
+
+/* Without that thread whoever fills a stage writes it out. */
+static void start_drainer(struct pf_pool *pool)
+{
+	struct pf_commit *c = pool->commit;
+	pf_drain_start(pool);
+	c->drains = pf_thread_start(&c->drainer, drainer, pool) == 0;
+	if (!c->drains)
+		pf_drain_stop(pool);
+}
+
+static void stop_drainer(struct pf_pool *pool)
+{
+	struct pf_commit *c = pool->commit;
+	if (!c->drains)
+		return;
+	pf_drain_stop(pool);
+	pf_thread_join(&c->drainer);
+	c->drains = false;
+}
+
 /* A thread that cannot be had only means that freed space is not given back. */
 static void start_discarder(struct pf_pool *pool)
 {
@@ -151,6 +181,7 @@ int pf_commit_start_workers(struct pf_pool *pool, unsigned interval_ms)
 		c->workers = false;
 	} else {
 		start_discarder(pool);
+		start_drainer(pool);
 	}
 	return err;
 }
@@ -164,6 +195,7 @@ void pf_commit_stop_workers(struct pf_pool *pool)
 	c->stop = true;
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
+	stop_drainer(pool);
 	/* the reaper first: it may be waiting for a checkpoint */
 	pf_thread_join(&c->reaper);
 	pf_thread_join(&c->checkpointer);

@@ -76,7 +76,7 @@ int pf_setattr(struct pf_pool *pool, uint64_t ino, unsigned mask, const struct p
 		err = pf_inode_get(pool, ino, &inode);
 	if (err)
 		return err;
-	pf_inode_lock(inode);
+	pf_inode_lock(pool, inode);
 	err = set_locked(pool, inode, mask, in);
 	if (!err && out)
 		pf_inode_attr(inode, out);

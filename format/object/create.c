@@ -120,7 +120,7 @@ static int create(struct pf_pool *pool, uint64_t parent, struct creation *c, str
 	err = pf_dir_get(pool, parent, &c->dir);
 	if (!err) {
 		struct timespec now = pf_inode_now(pool);
-		pf_inode_lock(c->dir);
+		pf_inode_lock(pool, c->dir);
 		inherit(c->dir, cred, &c->item);
 		c->item.parent = parent;
 		c->item.atime = c->item.mtime = c->item.ctime = c->item.btime = now;
@@ -280,7 +280,7 @@ int pf_link(struct pf_pool *pool, uint64_t ino, uint64_t parent, const char *nam
 		err = pf_inode_get(pool, ino, &inode);
 	if (!err) {
 		struct pf_inode *both[2] = { dir, inode };
-		pf_inode_lock_all(both, 2);
+		pf_inode_lock_all(pool, both, 2);
 		err = link_locked(pool, dir, inode, name, len);
 		if (!err)
 			pf_inode_attr(inode, attr);

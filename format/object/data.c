@@ -168,6 +168,12 @@ static int promise_fresh(struct pf_pool *pool, uint64_t nr)
 	return err ? err : pf_space_reserve(pool->space, PF_USE_DATA, nr);
 }
 
+int pf_data_promise_now(struct pf_pool *pool, uint64_t nr)
+{
+	bool open = pf_node_gate_is_open(pool, PF_GROWS);
+	return open && pf_space_reserve(pool->space, PF_USE_DATA, nr) == 0 ? 0 : -EAGAIN;
+}
+
 int pf_data_promise(struct pf_pool *pool, struct pf_inode *inode, uint64_t start, uint64_t nr_range, uint64_t nr)
 {
 	int err = promise_fresh(pool, nr);
@@ -194,7 +200,7 @@ int pf_data_promise(struct pf_pool *pool, struct pf_inode *inode, uint64_t start
 
 int pf_data_read_block(struct pf_pool *pool, struct pf_inode *inode, uint64_t block, uint8_t *page)
 {
-	const uint8_t *staged = pf_stage_find(inode, block);
+	const uint8_t *staged = pf_stage_look(inode, block);
 	if (staged) {
 		memcpy(page, staged, PF_BLOCK_SIZE);
 		return 0;

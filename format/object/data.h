@@ -33,6 +33,8 @@ int pf_data_apply(struct pf_pool *pool, struct pf_inode *inode, struct pf_change
 /* Promises @nr blocks for a write to [start, start + nr_range) of the file. On a full pool: completes a checkpoint and tries
  * again; overwriting mapped blocks may use the reserve (rule 18). -ENOSPC. */
 int pf_data_promise(struct pf_pool *pool, struct pf_inode *inode, uint64_t start, uint64_t nr_range, uint64_t nr);
+/* The same without waiting for anything. -EAGAIN: there is room only after waiting, if at all. */
+int pf_data_promise_now(struct pf_pool *pool, uint64_t nr);
 
 /* A read of the block for changing part of it: from the stage, the disk, or zeros beyond what the file has. */
 int pf_data_read_block(struct pf_pool *pool, struct pf_inode *inode, uint64_t block, uint8_t *page);

@@ -150,7 +150,7 @@ void pf_failed_note(struct pf_pool *pool, uint64_t ino, uint64_t from, uint64_t 
 	int get_err = pf_inode_get(pool, ino, &inode);
 	bool listed = get_err == -ESTALE;
 	if (!get_err) {
-		pf_inode_lock(inode);
+		pf_inode_lock(pool, inode);
 		listed = note_locked(pool, inode, from, to, err);
 		pthread_rwlock_unlock(&inode->lock);
 		pf_inode_put(pool, inode);
@@ -234,7 +234,7 @@ bool pf_take_lost_range(struct pf_pool *pool, struct pf_lost_range *range)
 {
 	struct pf_inode *inode;
 	while (pf_icache_marked(pool, PF_MARK_UNTOLD, &inode, 1)) {
-		pf_inode_lock(inode);
+		pf_inode_lock(pool, inode);
 		bool untold = pf_inode_is_marked(inode, PF_MARK_UNTOLD);
 		range->ino = inode->ino;
 		range->off_bytes = inode->failed.untold.from;

@@ -107,7 +107,7 @@ int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_byte
 		return err;
 	bool tried = false;
 	do {
-		pf_inode_lock(inode);
+		pf_inode_lock(pool, inode);
 		err = pf_inode_is_file(inode) ? 0 : pf_inode_is_dir(inode) ? -EISDIR : -ENODEV;
 		if (!err)
 			err = pf_orphan_settle(pool, inode);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reading and writing files. Small writes are staged; large ones go straight to the members (object/stage.h). */
 #include "object/data.h"
+#include "object/drain.h"
 #include "object/orphan.h"
 #include "object/stage.h"
 #include "object/xattr.h"
@@ -196,18 +197,29 @@ static int store_mode(struct pf_pool *pool, struct pf_inode *inode, uint32_t mod
 
 #define STAGED_MAX (DIRECT_BYTES / PF_BLOCK_SIZE + 1)
 
+/* What fills a stage does not wait until it is written out, unless the one before is not either. */
+static int make_room(struct pf_pool *pool, struct pf_inode *inode, unsigned nr)
+{
+	if (pf_stage_has_room(pool, inode, nr))
+		return 0;
+	if (inode->busy)
+		return -EAGAIN;
+	if (!atomic_load(&pool->drains_later) || inode->sealed)
+		return pf_stage_drain(pool, inode);
+	pf_drain_later(pool, inode);
+	return 0;
+}
+
 static int write_staged(struct pf_pool *pool, struct pf_inode *inode, const struct span *s, unsigned flags)
 {
 	uint8_t *pages[STAGED_MAX] = { NULL };
 	unsigned fresh = 0;
 	assert(s->nr <= STAGED_MAX);
-	int err = 0;
-	if (pf_stage_blocks(inode) + s->nr > PF_STAGE_BLOCKS)
-		err = pf_stage_drain(pool, inode);
+	int err = make_room(pool, inode, s->nr);
 	for (unsigned i = 0; i < s->nr; i++)
 		fresh += !pf_stage_find(inode, s->first + i);
 	if (!err && fresh)
-		err = pf_data_promise(pool, inode, s->first, s->nr, fresh);
+		err = inode->busy ? pf_data_promise_now(pool, fresh) : pf_data_promise(pool, inode, s->first, s->nr, fresh);
 	if (err)
 		return err;
 	for (unsigned i = 0; !err && i < s->nr; i++) {
@@ -226,8 +238,7 @@ static int write_staged(struct pf_pool *pool, struct pf_inode *inode, const stru
 		for (unsigned i = 0; i < s->nr; i++)
 			pf_bufpool_put(pool->pages, pages[i]);
 		pf_space_unreserve(pool->space, fresh);
-		if (inode->stage && !pf_stage_blocks(inode))
-			pf_stage_drop(pool, inode);
+		pf_stage_drop_empty(pool, inode);
 		return err;
 	}
 	for (unsigned i = 0; i < s->nr; i++) {
@@ -264,6 +275,33 @@ static int write_locked(struct pf_pool *pool, struct pf_inode *inode, uint64_t o
 	return err;
 }
 
+/* Nothing of it can wait for a checkpoint (inode.h I8), unless there is no room: that says -EAGAIN. */
+static bool may_stage_now(const struct pf_inode *inode, size_t len_bytes, unsigned flags)
+{
+	bool drops_setid = flags & PF_WRITE_KILL_SUIDGID && pf_mode_without_setid(inode->item.mode) != inode->item.mode;
+	return len_bytes < DIRECT_BYTES && !pf_inode_is_marked(inode, PF_MARK_OWES) && inode->capability == PF_ABSENT && !drops_setid;
+}
+
+/* Beside a drain of the file, if that is possible. */
+static int write_once(struct pf_pool *pool, struct pf_inode *inode, uint64_t off_bytes, const void *buf, size_t len_bytes,
+		      unsigned flags, size_t *done)
+{
+	enum pf_busy but = PF_COMMITTING;
+	bool again;
+	int err;
+	do {
+		pf_inode_lock_unless(pool, inode, but);
+		err = -EAGAIN;
+		if (!inode->busy || may_stage_now(inode, len_bytes, flags))
+			err = write_locked(pool, inode, off_bytes, buf, len_bytes, flags, done);
+		/* it may have begun the drain itself */
+		again = err == -EAGAIN && inode->busy;
+		pthread_rwlock_unlock(&inode->lock);
+		but = PF_IDLE;
+	} while (again);
+	return err;
+}
+
 static int write_some(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, const void *buf, size_t len_bytes,
 		      unsigned flags, size_t *done)
 {
@@ -276,11 +314,9 @@ static int write_some(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, co
 	if (err)
 		return err;
 	bool tried = false;
-	do {
-		pf_inode_lock(inode);
-		err = write_locked(pool, inode, off_bytes, buf, len_bytes, flags, done);
-		pthread_rwlock_unlock(&inode->lock);
-	} while (pf_stage_gives_way(pool, err, &tried));
+	do
+		err = write_once(pool, inode, off_bytes, buf, len_bytes, flags, done);
+	while (pf_stage_gives_way(pool, err, &tried));
 	pf_inode_put(pool, inode);
 	return err;
 }

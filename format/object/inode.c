@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "object/inode.h"
 
+#include "object/drain.h"
 #include "object/evicted.h"
 #include "object/orphan.h"
 #include "object/refs.h"
@@ -36,7 +37,7 @@ int pf_icache_create(struct pf_icache **out)
 static void inode_free(struct pf_inode *inode)
 {
 	pthread_rwlock_destroy(&inode->lock);
-	sem_destroy(&inode->committable);
+	sem_destroy(&inode->idle);
 	pf_dirty_free(&inode->dirty);
 	pf_failed_free(&inode->failed);
 	free(inode);
@@ -50,7 +51,7 @@ void pf_icache_destroy(struct pf_icache *cache)
 		while (cache->buckets[i]) {
 			struct pf_inode *inode = cache->buckets[i];
 			cache->buckets[i] = inode->hash_next;
-			assert(!inode->stage);
+			assert(!inode->stage && !inode->sealed);
 			inode_free(inode);
 		}
 	}
@@ -108,7 +109,7 @@ static struct pf_inode *inode_alloc(uint64_t ino, const struct pf_inode_item *it
 	if (!inode)
 		return NULL;
 	pthread_rwlock_init(&inode->lock, NULL);
-	sem_init(&inode->committable, 0, 1);
+	sem_init(&inode->idle, 0, 1);
 	inode->ino = ino;
 	inode->type = item->mode & 0170000;
 	inode->item = *item;
@@ -372,7 +373,7 @@ void pf_forget(struct pf_pool *pool, uint64_t ino, uint64_t nr)
 	pthread_mutex_unlock(&c->lock);
 	if (!orphan)
 		return;
-	pf_inode_lock(orphan);
+	pf_inode_lock(pool, orphan);
 	if (pf_inode_is_abandoned(pool, orphan)) {
 		pf_stage_drop(pool, orphan);
 		pf_failed_clear(pool, orphan, 0, UINT64_MAX);
@@ -404,40 +405,55 @@ void pf_inode_set_orphan(struct pf_pool *pool, struct pf_inode *inode, bool orph
 	pthread_mutex_unlock(&pool->icache->lock);
 }
 
-static void wait_committable(struct pf_inode *inode)
+static void wait_idle(struct pf_pool *pool, struct pf_inode *inode)
 {
-	while (sem_wait(&inode->committable))
+	pf_env_waits(pool->env, true);
+	while (sem_wait(&inode->idle))
 		; /* a signal */
+	sem_post(&inode->idle);
+	pf_env_waits(pool->env, false);
 }
 
-void pf_inode_lock(struct pf_inode *inode)
+static bool must_wait(const struct pf_inode *inode, enum pf_busy but)
+{
+	return inode->busy != PF_IDLE && (but == PF_IDLE || inode->busy == but);
+}
+
+void pf_inode_lock_unless(struct pf_pool *pool, struct pf_inode *inode, enum pf_busy but)
 {
 	pthread_rwlock_wrlock(&inode->lock);
-	while (inode->committing) {
+	while (must_wait(inode, but)) {
 		pthread_rwlock_unlock(&inode->lock);
-		wait_committable(inode);
-		sem_post(&inode->committable);
+		if (!pf_drain_help(pool, inode))
+			wait_idle(pool, inode);
 		pthread_rwlock_wrlock(&inode->lock);
 	}
 }
 
-void pf_inode_begin_commit(struct pf_inode *inode)
+void pf_inode_lock(struct pf_pool *pool, struct pf_inode *inode)
 {
-	assert(!inode->committing);
-	wait_committable(inode);
-	inode->committing = true;
+	pf_inode_lock_unless(pool, inode, PF_IDLE);
 }
 
-void pf_inode_lock_committing(struct pf_inode *inode)
+void pf_inode_begin(struct pf_inode *inode, enum pf_busy busy)
+{
+	assert(inode->busy == PF_IDLE);
+	/* waits at most for one who is about to give it back: nobody else ends what this begins */
+	while (sem_wait(&inode->idle))
+		;
+	inode->busy = busy;
+}
+
+void pf_inode_lock_busy(struct pf_inode *inode)
 {
 	pthread_rwlock_wrlock(&inode->lock);
-	assert(inode->committing);
+	assert(inode->busy != PF_IDLE);
 }
 
-void pf_inode_end_commit(struct pf_inode *inode)
+void pf_inode_end(struct pf_inode *inode)
 {
-	inode->committing = false;
-	sem_post(&inode->committable);
+	inode->busy = PF_IDLE;
+	sem_post(&inode->idle);
 }
 
 static void sort_by_number(struct pf_inode **inodes, unsigned nr)
@@ -451,12 +467,12 @@ static void sort_by_number(struct pf_inode **inodes, unsigned nr)
 	}
 }
 
-void pf_inode_lock_all(struct pf_inode **inodes, unsigned nr)
+void pf_inode_lock_all(struct pf_pool *pool, struct pf_inode **inodes, unsigned nr)
 {
 	sort_by_number(inodes, nr);
 	for (unsigned i = 0; i < nr && inodes[i]; i++) {
 		if (!i || inodes[i] != inodes[i - 1])
-			pf_inode_lock(inodes[i]);
+			pf_inode_lock(pool, inodes[i]);
 	}
 }
 

@@ -17,8 +17,9 @@
  *   I6  What an fsync must know of an inode that leaves the cache and comes back is remembered (object/evicted.h).
  *   I7  While records are being redone, orphans are kept: a later record may give them a name.
  *
- *   I8  While 'committing', what is staged belongs to a commit that is under way without a thread of its own: nobody locks the inode
- *       exclusively but who ends that. It is read as ever.
+ *   I8  A 'busy' inode has staged blocks on their way to the members, outside of its lock: it is read as ever, and nobody locks it
+ *       exclusively but who ends that (pf_inode_lock_busy()) and, while it is only being drained, who stages more; that one never
+ *       waits for a checkpoint, which may have to wait for the drain.
  *
  * Locks: inode->lock guards item and everything staged. Cache lock inside. See block/engine.h I1 for the order.
  * Uses: block, ondisk/item.
@@ -47,16 +48,23 @@ enum pf_mark {
 
 enum pf_known { PF_UNKNOWN, PF_ABSENT, PF_PRESENT };
 
+enum pf_busy {
+	PF_IDLE,
+	PF_COMMITTING, /* with the log, for an fsync: stage.h, pf_stage_commit_begin() */
+	PF_DRAINING,   /* drain.h */
+};
+
 struct pf_inode {
 	uint64_t ino;
 	uint32_t type; /* S_IFMT bits, never changing: may be read without the lock */
 	pthread_rwlock_t lock; /* exclusively: pf_inode_lock() */
-	bool committing;       /* under the exclusive lock */
-	sem_t committable;     /* 0 while it is, for those who wait */
+	enum pf_busy busy;     /* under the exclusive lock */
+	sem_t idle;            /* 0 while it is not, for those who wait */
 	struct pf_inode_item item; /* but for the size (failed.h I2) what a user sees */
 	uint64_t tree_size;
 	struct pf_place place;
-	struct pf_stage *stage; /* NULL: nothing staged */
+	struct pf_stage *stage;  /* NULL: nothing staged, but for */
+	struct pf_stage *sealed; /* what is being drained, or could not be: older, and not changed any more */
 	struct pf_dirty dirty;  /* what is in the tree and not durable; with a log only */
 	struct pf_inode *staged_prev, *staged_next;
 	atomic_uint nr_syncing;    /* fsyncs of this inode under way */
@@ -119,15 +127,17 @@ unsigned pf_icache_nr_marked(struct pf_pool *pool, enum pf_mark mark);
 /* Nobody has a name or a reference any more: what is staged need not be written. */
 bool pf_inode_is_abandoned(struct pf_pool *pool, const struct pf_inode *inode);
 
-/* Exclusively, when nothing of it is being committed. */
-void pf_inode_lock(struct pf_inode *inode);
-/* I8. Exclusive lock held, which the first has got by pf_inode_lock(), the second in whatever thread by pf_inode_lock_committing(). */
-void pf_inode_begin_commit(struct pf_inode *inode);
-void pf_inode_end_commit(struct pf_inode *inode);
-void pf_inode_lock_committing(struct pf_inode *inode);
+/* Exclusively, when it is idle. Waiting for a drain that nobody has begun means to do it. */
+void pf_inode_lock(struct pf_pool *pool, struct pf_inode *inode);
+/* Exclusively, when it is not in the state @but. */
+void pf_inode_lock_unless(struct pf_pool *pool, struct pf_inode *inode, enum pf_busy but);
+/* I8. Exclusive lock held, which the second has got, in whatever thread, by pf_inode_lock_busy(). */
+void pf_inode_begin(struct pf_inode *inode, enum pf_busy busy);
+void pf_inode_end(struct pf_inode *inode);
+void pf_inode_lock_busy(struct pf_inode *inode);
 
 /* Locks several exclusively in the order of their numbers; NULLs and doubles are skipped. */
-void pf_inode_lock_all(struct pf_inode **inodes, unsigned nr);
+void pf_inode_lock_all(struct pf_pool *pool, struct pf_inode **inodes, unsigned nr);
 void pf_inode_unlock_all(struct pf_inode **inodes, unsigned nr);
 
 /* Inside a transaction that wanted pf_key_inode(ino): the item of the tree becomes that of memory, with tree_size. */

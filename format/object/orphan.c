@@ -201,7 +201,7 @@ int pf_orphan_settle_all(struct pf_pool *pool)
 		nr = pf_icache_marked(pool, PF_MARK_OWES, inodes, OWING_BATCH);
 		nr_settled = 0;
 		for (unsigned i = 0; i < nr; i++) {
-			pf_inode_lock(inodes[i]);
+			pf_inode_lock(pool, inodes[i]);
 			int err = pf_orphan_settle_for_sync(pool, inodes[i]);
 			nr_settled += !pf_inode_is_marked(inodes[i], PF_MARK_OWES);
 			pthread_rwlock_unlock(&inodes[i]->lock);
@@ -292,7 +292,7 @@ static int recover_range(struct pf_pool *pool, uint64_t seq, const struct pf_orp
 	int err = pf_inode_get(pool, range->ino, &inode);
 	if (err)
 		return err;
-	pf_inode_lock(inode);
+	pf_inode_lock(pool, inode);
 	if (inode->item.data_id == range->data_id)
 		err = pf_orphan_finish_range(pool, inode, seq, range->from_block, range->to_block);
 	else

@@ -149,7 +149,7 @@ static int redo_file(struct pf_pool *pool, const struct pf_record *rec)
 	if (err)
 		return err;
 	use_id(pool, rec->file.data_id);
-	pf_inode_lock(inode);
+	pf_inode_lock(pool, inode);
 	err = redo_file_locked(pool, inode, rec);
 	pthread_rwlock_unlock(&inode->lock);
 	pf_inode_put(pool, inode);

@@ -53,7 +53,7 @@ static int remove_name(struct pf_pool *pool, uint64_t parent, const char *name, 
 		err = directory ? -ENOTDIR : -EISDIR;
 	if (!err) {
 		struct pf_inode *both[2] = { dir, inode };
-		pf_inode_lock_all(both, 2);
+		pf_inode_lock_all(pool, both, 2);
 		err = remove_locked(pool, dir, inode, &slot, name, len);
 		pf_inode_unlock_all(both, 2);
 	}

@@ -204,7 +204,7 @@ int pf_rename(struct pf_pool *pool, uint64_t old_parent, const char *old_name, s
 	/* two names of one file: POSIX wants nothing done */
 	if (!err && from.inode != to.inode) {
 		struct pf_inode *all[4] = { from.dir, to.dir, from.inode, to.inode };
-		pf_inode_lock_all(all, 4);
+		pf_inode_lock_all(pool, all, 4);
 		err = rename_locked(pool, &from, &to, flags);
 		pf_inode_unlock_all(all, 4);
 	}

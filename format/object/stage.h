@@ -3,9 +3,10 @@
  * Purpose: small writes wait in memory, per inode, until they leave as few large ones (delayed allocation).
  *
  * Invariants
- *   I1  At most PF_STAGE_BLOCKS blocks per inode. Their space is promised (pf_space_reserve()) when they are staged.
- *   I2  They reach the tree all at once: data first, then one transaction with all mappings, the size and the times. What
- *       comes later than a staged write of the same inode (a direct write, a truncation) drains it first. So the tree
+ *   I1  At most PF_STAGE_BLOCKS blocks per inode, and as many that are sealed. Their space is promised (pf_space_reserve()) when they
+ *       are staged.
+ *   I2  They reach the tree all at once: data first, then all mappings, the size and the times (drain.h I2). What comes later than
+ *       a staged write of the same inode (a direct write, a truncation) drains it first. So a tree that becomes durable
  *       always has each file at one point of its history.
  *   I3  A staged block is whole: its old content has been read, or it is zeros.
  *   I4  A drain that fails keeps the blocks (readable, tried again by the next drain) and their promise, and sets
@@ -22,14 +23,22 @@
 #include "object/inode.h"
 
 #define PF_STAGE_BLOCKS 256u
+#define PF_STAGE_MAP_PIECES 32u
 
+/* Sealed ones count here, and in the other functions that read. */
 unsigned pf_stage_blocks(const struct pf_inode *inode);
-/* The page of a staged block, or NULL. */
+/* What @block is now, or NULL. */
+const uint8_t *pf_stage_look(const struct pf_inode *inode, uint64_t block);
+/* The page of a staged block that is not sealed, to be changed; or NULL. */
 uint8_t *pf_stage_find(const struct pf_inode *inode, uint64_t block);
+/* For @nr more blocks, when all of them are new. */
+bool pf_stage_has_room(const struct pf_pool *pool, const struct pf_inode *inode, unsigned nr);
 /* First staged block >= @block. False: none. */
 bool pf_stage_next(const struct pf_inode *inode, uint64_t block, uint64_t *found);
 /* Makes an empty stage (inode->stage). -ENOMEM. */
 int pf_stage_begin(struct pf_pool *pool, struct pf_inode *inode);
+/* Undoes that when nothing was added. */
+void pf_stage_drop_empty(struct pf_pool *pool, struct pf_inode *inode);
 /* Takes over @page (of pool->pages), whose block is promised and not staged yet. There is a stage, and room in it. */
 void pf_stage_add(struct pf_pool *pool, struct pf_inode *inode, uint64_t block, uint8_t *page);
 /* Copies staged blocks over what was read of [start, start + nr). */
@@ -43,20 +52,19 @@ void pf_stage_drop(struct pf_pool *pool, struct pf_inode *inode);
 /* The same for every inode of a pool that is being freed: nobody else uses it. */
 void pf_stage_drop_all(struct pf_pool *pool);
 
-/* Writes them out and enters them in the tree. 0 when nothing is staged. */
+/* Writes them out and enters them in the tree, under the lock of the idle inode. 0 when nothing is staged. */
 int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode);
 
 /* An fsync of few staged blocks in one round of writes and one of flushes (design idea 3): the record of the file goes into the log
  * before its blocks are written, the commit of the log writes both, and the mapping follows. */
 struct pf_stage_commit {
-	struct pf_write write;
 	struct pf_log_writes log_writes;
 };
-/* Exclusive inode lock. 0: the record is in the log; the file is 'committing' (inode.h I8) and no checkpoint can be frozen until
+/* Exclusive lock of the idle inode. 0: the record is in the log; the file is busy (inode.h I8) and no checkpoint can be frozen until
  * pf_stage_commit_end(), which follows the commit of the log. -EAGAIN: this is no such case, or the log could not take it;
  * what was staged is drained or still staged, and nothing is promised. Else the error of the drain, as pf_stage_drain(). */
 int pf_stage_commit_begin(struct pf_pool *pool, struct pf_inode *inode, struct pf_stage_commit *c);
-/* @promised: what pf_log_commit() said. Inode locked by pf_inode_lock_committing(), any thread. 0: all of the file is durable,
+/* @promised: what pf_log_commit() said. Inode locked by pf_inode_lock_busy(), any thread. 0: all of the file is durable,
  * nothing is staged; -EAGAIN: drained only; else the error of the drain. */
 int pf_stage_commit_end(struct pf_pool *pool, struct pf_inode *inode, struct pf_stage_commit *c, int promised);
 

@@ -212,7 +212,7 @@ int pf_setxattr(struct pf_pool *pool, uint64_t ino, const char *name, const void
 		err = pf_inode_get(pool, ino, &inode);
 	if (err)
 		return err;
-	pf_inode_lock(inode);
+	pf_inode_lock(pool, inode);
 	err = set_locked(pool, inode, name, value, (uint32_t)len, flags);
 	pthread_rwlock_unlock(&inode->lock);
 	pf_inode_put(pool, inode);
@@ -227,7 +227,7 @@ int pf_removexattr(struct pf_pool *pool, uint64_t ino, const char *name)
 		err = pf_inode_get(pool, ino, &inode);
 	if (err)
 		return err;
-	pf_inode_lock(inode);
+	pf_inode_lock(pool, inode);
 	err = remove_locked(pool, inode, name);
 	pthread_rwlock_unlock(&inode->lock);
 	pf_inode_put(pool, inode);

@@ -3,6 +3,7 @@
 #include "block/write.h"
 #include "commit/checkpoint.h"
 #include "commit/replay.h"
+#include "object/drain.h"
 #include "object/inode.h"
 #include "object/orphan.h"
 #include "object/stage.h"
@@ -21,6 +22,8 @@ static void init_locks(struct pf_pool *pool)
 	pthread_mutex_init(&pool->names_lock, NULL);
 	pthread_mutex_init(&pool->super_lock, NULL);
 	pthread_mutex_init(&pool->staging_lock, NULL);
+	pthread_cond_init(&pool->drains_changed, NULL);
+	TAILQ_INIT(&pool->drains);
 	pthread_mutex_init(&pool->reap_lock, NULL);
 	pf_hold_init(&pool->sync_hold);
 }
@@ -74,6 +77,8 @@ int pf_pool_assemble(struct pf_set *set, const struct pf_pool_options *options, 
 	pool->commit_interval_ms = options->commit_interval_ms ? options->commit_interval_ms : PF_COMMIT_INTERVAL_DEFAULT;
 	uint64_t staged = cache / 4 < STAGED_MAX_BYTES ? cache / 4 : STAGED_MAX_BYTES;
 	pool->staged_limit = staged / PF_BLOCK_SIZE;
+	pool->stage_max = PF_STAGE_BLOCKS;
+	pool->map_max = PF_STAGE_MAP_PIECES;
 	struct pf_tree_config config = { .cache_bytes = cache / 2 };
 	int err = pf_bufpool_create(PF_SEGMENT_BYTES, BUFFERS_KEPT, set->aio, &pool->buffers);
 	if (!err)
@@ -117,6 +122,7 @@ void pf_pool_free(struct pf_pool *pool)
 	pthread_mutex_destroy(&pool->names_lock);
 	pthread_mutex_destroy(&pool->super_lock);
 	pthread_mutex_destroy(&pool->staging_lock);
+	pthread_cond_destroy(&pool->drains_changed);
 	pthread_mutex_destroy(&pool->reap_lock);
 	pf_hold_destroy(&pool->sync_hold);
 	free(pool);
@@ -311,7 +317,7 @@ int pf_pool_step(struct pf_pool *pool, bool start_checkpoint)
 		return 0;
 	int did = pf_commit_step(pool, start_checkpoint);
 	if (!did)
-		did = pf_orphan_reap(pool);
+		did = pf_drain_step(pool) ? 1 : pf_orphan_reap(pool);
 	return did ? did : pf_space_discard_step(pool->space);
 }
 

@@ -86,10 +86,11 @@ void pf_pool_abandon(struct pf_pool *pool);
 /* A request to a silent member that is still out may use some of [buf, buf + len_bytes): nobody may use it otherwise, or free it. */
 bool pf_pool_holds(const struct pf_pool *pool, const void *buf, size_t len_bytes);
 
-/* Threads for checkpoints (each commit interval, or when asked), for the reaper and for discards. Stopped by close. */
+/* Threads for checkpoints (each commit interval, or when asked), for writing out, for the reaper and for discards. Stopped by close. */
 int pf_pool_start_workers(struct pf_pool *pool);
 
-/* Without workers: one small step of background work (of a checkpoint that is under way, else of the reaper, else a discard).
+/* Without workers: one small step of background work (of a checkpoint that is under way, else of what waits to be written out, of the
+ * reaper, or a discard).
  * Returns 1 if there was something to do, 0 if not, or an error. @start_checkpoint: begin one if none is under way. */
 int pf_pool_step(struct pf_pool *pool, bool start_checkpoint);
 

@@ -157,6 +157,7 @@ static int run_one(const struct run *r)
 	struct ops o = { 0 };
 	char why[4000] = "";
 	struct simpool_config config = r->pool;
+	simpool_choose_stages(&config);
 	alarm(120);
 	config.discard = rng_mix(config.seed) >> 8 & 1;
 	t.s = simpool_new(&config, why, sizeof(why));

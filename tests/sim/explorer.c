@@ -13,10 +13,10 @@
 void explore_name(const struct explore_id *id, char *buf, size_t cap)
 {
 	const struct workload_config *r = &id->run;
-	int n = snprintf(buf, cap, "v%u:m%u:p%s:seed%ju:ops%u:size%ju:cache%ju:profile%d:break%x:discard%d:cut%zu:sub%u",
+	int n = snprintf(buf, cap, "v%u:m%u:p%s:seed%ju:ops%u:size%ju:cache%ju:profile%d:break%jx:discard%d:cut%zu:sub%u",
 			 r->pool.version, r->pool.nr_members, r->pool.placement == PF_PLACE_FILE ? "file" : "stripe",
 			 (uintmax_t)r->pool.seed, r->nr_ops, (uintmax_t)r->pool.size_bytes >> 20,
-			 (uintmax_t)r->pool.cache_bytes >> 10, r->profile, r->pool.break_rules, r->pool.discard, id->cut,
+			 (uintmax_t)r->pool.cache_bytes >> 10, r->profile, (uintmax_t)r->pool.break_rules, r->pool.discard, id->cut,
 			 id->sub);
 	if (id->again && n > 0 && (size_t)n < cap)
 		say(buf + n, cap - (size_t)n, ":recut%zu:resub%u", id->recut, id->resub);
@@ -25,15 +25,16 @@ void explore_name(const struct explore_id *id, char *buf, size_t cap)
 bool explore_parse(const char *text, struct explore_id *id)
 {
 	char place[8] = "";
-	uintmax_t seed, size, cache;
+	uintmax_t seed, size, cache, rules;
 	struct workload_config *r = &id->run;
 	int n = 0, discard = 0;
 	memset(id, 0, sizeof(*id));
-	if (sscanf(text, "v%u:m%u:p%6[a-z]:seed%ju:ops%u:size%ju:cache%ju:profile%d:break%x:discard%d:cut%zu:sub%u%n",
+	if (sscanf(text, "v%u:m%u:p%6[a-z]:seed%ju:ops%u:size%ju:cache%ju:profile%d:break%jx:discard%d:cut%zu:sub%u%n",
 		   &r->pool.version, &r->pool.nr_members, place, &seed, &r->nr_ops, &size, &cache, &r->profile,
-		   &r->pool.break_rules, &discard, &id->cut, &id->sub, &n) != 12 ||
+		   &rules, &discard, &id->cut, &id->sub, &n) != 12 ||
 	    !n)
 		return false;
+	r->pool.break_rules = rules;
 	r->pool.discard = discard;
 	r->pool.seed = seed;
 	r->pool.size_bytes = size << 20;

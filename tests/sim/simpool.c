@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/simpool.h"
 
+#include "block/engine.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -87,6 +89,14 @@ int simpool_mkfs(struct simpool *s, char *why, size_t cap)
 	return err ? failed(why, cap, "mkfs", err, &diag) : 0;
 }
 
+void simpool_choose_stages(struct simpool_config *c)
+{
+	if (c->stage_max || c->seed % 3 == 0)
+		return;
+	c->stage_max = 2 + (unsigned)(c->seed / 3 % 14);
+	c->map_max = 1 + (unsigned)(c->seed / 3 / 14 % 3);
+}
+
 int simpool_open(struct simpool *s, bool read_only, char *why, size_t cap)
 {
 	struct pf_io *ios[SIMPOOL_MAX];
@@ -100,9 +110,16 @@ int simpool_open(struct simpool *s, bool read_only, char *why, size_t cap)
 	unsigned nr = open_disks(s, read_only, false, ios);
 	s->env.env.break_rules = s->config.break_rules;
 	int err = pf_pool_open_ios(ios, nr, &options, &s->env.env, &s->pool, &diag);
-	if (err)
+	if (err) {
 		s->pool = NULL;
-	return err ? failed(why, cap, "open", err, &diag) : 0;
+		return failed(why, cap, "open", err, &diag);
+	}
+	if (s->config.stage_max) {
+		s->pool->stage_max = s->config.stage_max;
+		s->pool->map_max = s->config.map_max;
+		atomic_store(&s->pool->drains_later, true);
+	}
+	return 0;
 }
 
 struct simpool *simpool_new(const struct simpool_config *config, char *why, size_t cap)

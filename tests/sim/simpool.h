@@ -27,8 +27,10 @@ struct simpool_config {
 	uint64_t last_bytes; /* of the last member; 0: by I2 */
 	uint32_t meta_mask;  /* metadata members; 0: as mkfs chooses */
 	uint64_t seed;
-	uint32_t break_rules;        /* enum pf_break, of everything after mkfs */
+	uint64_t break_rules;        /* enum pf_break, of everything after mkfs */
 	uint64_t cache_bytes;        /* 0: 16 MiB */
+	unsigned stage_max;          /* blocks of a file that wait in memory; fuller ones are left to pf_pool_step(). 0: as always */
+	unsigned map_max;            /* of them what one transaction maps */
 	bool discard;                /* freed blocks are discarded; the seed says what that leaves */
 	unsigned commit_interval_ms; /* of the workers, when a test starts them */
 	bool verbose;
@@ -46,6 +48,9 @@ struct simpool {
 	bool single_nodes; /* and nodes that wait for their second copy: the power failed in an upgrade */
 };
 
+/* By the seed, before the pool is opened: in two of three runs what is written is drained in the background, that is by pf_pool_step(),
+ * in small portions. */
+void simpool_choose_stages(struct simpool_config *c);
 uint64_t simpool_member_bytes(const struct simpool_config *config, unsigned member);
 /* Where things lie on a member, as mkfs lays it out. */
 struct pf_geometry simpool_geometry(struct simdisk *disk);

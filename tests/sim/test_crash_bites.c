@@ -10,7 +10,7 @@
 
 struct rule {
 	const char *name;
-	uint32_t bit;
+	uint64_t bit;
 	unsigned version; /* 0: 4 and 5 in turn */
 	unsigned nr_members;
 	int profile; /* where it is most likely to show first */
@@ -33,6 +33,7 @@ static const struct rule rules[] = {
 	BOTH_RULE(MAP_IN_PLACE, 1, MIXED),
 	BOTH_RULE(MAP_OF_NEXT_TXG, 1, MIXED),
 	BOTH_RULE(HALF_OPERATION, 1, NAMES),
+	BOTH_RULE(DRAIN_IN_PARTS, 1, MIXED),
 	/* the log */
 	LOG_RULE(LOG_NO_FLUSH, 1, SYNCS),
 	LOG_RULE(LOG_FLUSH_EARLY, 1, SYNCS),

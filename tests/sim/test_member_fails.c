@@ -32,7 +32,7 @@ struct trial {
 	unsigned nr_ops, ops;
 	uint64_t skip;
 	enum end end;
-	uint32_t break_rules;
+	uint64_t break_rules;
 	unsigned hang; /* 0: the member fails; else 1 + how it hangs: see begin_fault() */
 	bool trace;
 };
@@ -375,9 +375,9 @@ static const char *op_text(unsigned ops)
 static void complain(const struct trial *t, const char *why)
 {
 	printf("FAIL: %s\nrepeat with: test_member_fails --ops %u --members %u --disk %u --also %u --placement %u --seed %ju --op %s --skip %ju "
-	       "--end %d --break %u --hang %u\n",
+	       "--end %d --break %ju --hang %u\n",
 	       why, t->nr_ops, t->nr_members, t->disk, t->also, t->placement, (uintmax_t)t->seed, op_text(t->ops), (uintmax_t)t->skip, (int)t->end,
-	       t->break_rules, t->hang);
+	       (uintmax_t)t->break_rules, t->hang);
 	fflush(stdout);
 }
 
@@ -399,7 +399,7 @@ static void series(struct trial *t, uint64_t density, bool quiet)
 	}
 }
 
-static void run_matrix(uint64_t density, unsigned round, uint32_t break_rules, bool hangs, bool quiet)
+static void run_matrix(uint64_t density, unsigned round, uint64_t break_rules, bool hangs, bool quiet)
 {
 	static const unsigned ops[] = { SIM_WRITE, SIM_FLUSH, SIM_ANY, SIM_READ };
 	for (unsigned k = 0; k < 4 * 2 * 7 && nr_bad < 10; k++) {
@@ -418,7 +418,7 @@ static void run_matrix(uint64_t density, unsigned round, uint32_t break_rules, b
 }
 
 /* The hooks have to be noticed. */
-static bool is_noticed(uint32_t rule)
+static bool is_noticed(uint64_t rule)
 {
 	uint64_t bad = nr_bad;
 	nr_bad = 0;
@@ -426,7 +426,7 @@ static bool is_noticed(uint32_t rule)
 	bool noticed = nr_bad > 0;
 	nr_bad = bad + !noticed;
 	if (!noticed)
-		printf("FAIL: rule %#x was left out, and nothing was found\n", rule);
+		printf("FAIL: rule %#jx was left out, and nothing was found\n", (uintmax_t)rule);
 	return noticed;
 }
 

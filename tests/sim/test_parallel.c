@@ -298,6 +298,9 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--interval"))
 			interval_ms = (unsigned)v;
 	}
+	/* files are always being drained */
+	config.stage_max = 12;
+	config.map_max = 2;
 	char why[512] = "";
 	static struct worker workers[THREADS];
 	pthread_t watcher;

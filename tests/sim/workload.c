@@ -138,6 +138,7 @@ int workload_continue(struct workload *w, const struct workload_config *config, 
 	memset(w, 0, sizeof(*w));
 	w->config = *config;
 	w->s = s;
+	simpool_choose_stages(&s->config);
 	int profile = config->profile >= 0 ? config->profile : (int)(config->pool.seed % WORKLOAD_NR);
 	workload_ops_config(&ops, config->pool.seed, profile);
 	ops.trace = config->trace;

@@ -22,7 +22,7 @@
 
 struct rig {
 	unsigned nr;
-	uint32_t break_rules;
+	uint64_t break_rules;
 	struct simworld *world;
 	struct pf_env env;
 	struct pf_set set;

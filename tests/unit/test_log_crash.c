@@ -34,7 +34,7 @@ struct run {
 	/* a checkpoint under way */
 	struct point frozen;
 	bool freezing, super_durable;
-	uint32_t break_rules;
+	uint64_t break_rules;
 	unsigned nr_states;
 	const char *violation; /* the first one */
 };
@@ -304,7 +304,7 @@ static void check_all(struct run *run)
 }
 
 /* Two mounts with a power cut between, and every cut of both. Returns the first violation. */
-static const char *explore(uint64_t seed, unsigned nr_log, unsigned nr_steps, uint32_t break_rules, unsigned *nr_states)
+static const char *explore(uint64_t seed, unsigned nr_log, unsigned nr_steps, uint64_t break_rules, unsigned *nr_states)
 {
 	static struct run run, second;
 	static const uint32_t rings[DISKS_MAX] = { 96, 64, 110, 0, 0 };
@@ -342,7 +342,7 @@ START_TEST(power_cuts)
 END_TEST
 
 /* -- what each rule is for ------------------------------------------------------------------------------------------ */
-static void bites(uint32_t break_rules, const char *how)
+static void bites(uint64_t break_rules, const char *how)
 {
 	unsigned nr_states = 0;
 	for (uint64_t seed = 1; seed <= 30; seed++) {
@@ -350,7 +350,7 @@ static void bites(uint32_t break_rules, const char *how)
 		if (violation && strcmp(violation, how) == 0)
 			return;
 	}
-	ck_abort_msg("rule %x broken: not noticed in %u states", break_rules, nr_states);
+	ck_abort_msg("rule %jx broken: not noticed in %u states", (uintmax_t)break_rules, nr_states);
 }
 
 START_TEST(broken_rules_are_noticed)

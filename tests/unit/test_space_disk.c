@@ -48,7 +48,7 @@ static uint64_t committed_digest(struct rig *rig, const struct rig *names, unsig
 	return digest;
 }
 
-static bool overwrites_committed(uint32_t break_rules)
+static bool overwrites_committed(uint64_t break_rules)
 {
 	struct rig rig;
 	bool overwritten = false;
