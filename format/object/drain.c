@@ -124,7 +124,6 @@ int pf_stage_drain(struct pf_pool *pool, struct pf_inode *inode)
 /* -- a batch, which is linked by 'batch', without locks ------------------------------------------------------------------------ */
 static void prepare(struct pf_pool *pool, struct pf_stage *s)
 {
-	s->write = pf_stage_write_of(s);
 	s->err = pf_pool_writable(pool);
 	if (s->err)
 		return;
@@ -227,6 +226,7 @@ void pf_drain_later(struct pf_pool *pool, struct pf_inode *inode)
 {
 	pf_stage_seal(inode);
 	struct pf_stage *s = inode->sealed;
+	s->write = pf_stage_write_of(s);
 	s->taken = false;
 	pf_inode_pin(pool, inode);
 	pf_inode_begin(inode, PF_DRAINING);
