@@ -17,6 +17,7 @@ unit_tests = \
 	tests/unit/test_complete \
 	tests/unit/test_discard \
 	tests/unit/test_discard_pool \
+	tests/unit/test_drain \
 	tests/unit/test_fsync_start \
 	tests/unit/test_geometry \
 	tests/unit/test_guard \
@@ -208,6 +209,7 @@ tests_unit_test_creation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock
 tests_unit_test_intent_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=realloc \
 	-Wl,--wrap=simworld_open
 tests_unit_test_log_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+tests_unit_test_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_inode_lock_busy -Wl,--wrap=pf_txn_lock
 tests_unit_test_posix_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock -Wl,--wrap=pf_inode_put
 tests_unit_test_posix_failed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=realloc
 tests_unit_test_posix_nomem_LDFLAGS = $(tests_unit_test_intent_nomem_LDFLAGS)

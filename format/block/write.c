@@ -35,9 +35,66 @@ static int preferred_member(struct pf_pool *pool, const struct pf_write *w, uint
 	return w->place->member;
 }
 
-/* Allocates for [start, start + nr), none of which is unwritten. */
-static int place_range(struct pf_pool *pool, struct pf_write *w, uint64_t start, unsigned nr, pf_addr goal)
+/* Blocks scattered over a file find no place beside their neighbours, whose next block is the one that is overwritten. They are
+ * allocated together, so that they lie side by side and leave in one request. */
+#define SCATTERED_RUNS 4 /* in a row; more than so many */
+
+struct pf_scattered {
+	bool any;
+	unsigned left;     /* blocks of the write that have no place yet: so many are promised still */
+	struct pf_run run; /* allocated for them */
+};
+
+static int add_piece(struct pf_write *w, struct pf_scattered *s, const struct pf_piece *piece)
 {
+	int err = make_room(w, 1);
+	if (err)
+		return err;
+	w->pieces[w->nr_pieces++] = *piece;
+	s->left -= piece->nr;
+	return 0;
+}
+
+static int place_scattered(struct pf_pool *pool, struct pf_write *w, struct pf_scattered *s, uint64_t start, unsigned nr)
+{
+	int err = 0;
+	while (!err && nr) {
+		if (!s->run.nr) {
+			struct pf_alloc_req req = {
+				.use = PF_USE_DATA, .nr = s->left, .min_nr = 1, .member = w->place->member, .reserved = true,
+			};
+			err = pf_space_alloc(pool->space, &req, &s->run);
+			if (err)
+				break;
+			w->nr_from_promise += (unsigned)s->run.nr;
+			w->place->member = (int)pf_addr_member(s->run.addr);
+		}
+		unsigned n = s->run.nr < nr ? (unsigned)s->run.nr : nr;
+		err = add_piece(w, s, &(struct pf_piece){ .start = start, .nr = n, .addr = s->run.addr });
+		if (err)
+			break;
+		s->run.addr += n;
+		s->run.nr -= n;
+		start += n;
+		nr -= n;
+	}
+	return err;
+}
+
+/* Of the blocks that were allocated for them some were not needed: what is unwritten keeps its own. */
+static void end_scattered(struct pf_pool *pool, struct pf_write *w, struct pf_scattered *s)
+{
+	if (!s->run.nr)
+		return;
+	w->nr_from_promise -= (unsigned)s->run.nr;
+	pf_space_unalloc_promised(pool->space, s->run);
+}
+
+/* Allocates for [start, start + nr), none of which is unwritten. */
+static int place_range(struct pf_pool *pool, struct pf_write *w, struct pf_scattered *s, uint64_t start, unsigned nr, pf_addr goal)
+{
+	if (s->any)
+		return place_scattered(pool, w, s, start, nr);
 	while (nr) {
 		struct pf_alloc_req req = {
 			.use = PF_USE_DATA,
@@ -60,8 +117,7 @@ static int place_range(struct pf_pool *pool, struct pf_write *w, uint64_t start,
 		if (err)
 			return err;
 		w->nr_from_promise += (unsigned)run.nr;
-		w->pieces[w->nr_pieces++] =
-			(struct pf_piece){ .start = start, .nr = (unsigned)run.nr, .addr = run.addr };
+		add_piece(w, s, &(struct pf_piece){ .start = start, .nr = (unsigned)run.nr, .addr = run.addr });
 		start += run.nr;
 		nr -= (unsigned)run.nr;
 		goal = run.addr + run.nr;
@@ -71,11 +127,12 @@ static int place_range(struct pf_pool *pool, struct pf_write *w, uint64_t start,
 }
 
 /* Places one run of consecutive blocks: unwritten stretches keep their blocks, the rest is allocated. */
-static int place_run(struct pf_pool *pool, struct pf_write *w, uint64_t start, unsigned nr)
+static int place_run(struct pf_pool *pool, struct pf_write *w, struct pf_scattered *s, uint64_t start, unsigned nr)
 {
-	pf_addr goal;
-	int member;
-	int err = pf_extent_neighbour(pool, w->data_id, start, &goal, &member);
+	pf_addr goal = 0;
+	int member, err = 0;
+	if (!s->any || w->place->member < 0)
+		err = pf_extent_neighbour(pool, w->data_id, start, &goal, &member);
 	if (err)
 		return err;
 	if (w->place->member < 0)
@@ -87,12 +144,12 @@ static int place_run(struct pf_pool *pool, struct pf_write *w, uint64_t start, u
 		while (!err && e.start < end && !(e.flags & PF_EXTENT_UNWRITTEN))
 			err = pf_extent_find(pool, w->data_id, e.start + e.nr, &e);
 		if (err == -ENOENT || (!err && e.start >= end))
-			return place_range(pool, w, start, nr, goal);
+			return place_range(pool, w, s, start, nr, goal);
 		if (err)
 			return err;
 		if (e.start > start) {
 			unsigned before = (unsigned)(e.start - start);
-			err = place_range(pool, w, start, before, goal);
+			err = place_range(pool, w, s, start, before, goal);
 			start += before;
 			nr -= before;
 		}
@@ -100,11 +157,9 @@ static int place_run(struct pf_pool *pool, struct pf_write *w, uint64_t start, u
 			return err;
 		unsigned skip = (unsigned)(start - e.start);
 		unsigned len = e.nr - skip < nr ? e.nr - skip : nr;
-		err = make_room(w, 1);
+		err = add_piece(w, s, &(struct pf_piece){ .start = start, .nr = len, .addr = e.addr[0] + skip, .in_place = true });
 		if (err)
 			return err;
-		w->pieces[w->nr_pieces++] =
-			(struct pf_piece){ .start = start, .nr = len, .addr = e.addr[0] + skip, .in_place = true };
 		start += len;
 		nr -= len;
 		goal = e.addr[0] + skip + len;
@@ -112,18 +167,35 @@ static int place_run(struct pf_pool *pool, struct pf_write *w, uint64_t start, u
 	return err;
 }
 
+/* Length of the run of consecutive blocks that begins with the @i-th. */
+static unsigned run_at(const struct pf_write *w, unsigned i)
+{
+	unsigned nr = 1;
+	while (i + nr < w->nr_blocks && w->blocks[i + nr].block == w->blocks[i].block + nr)
+		nr++;
+	return nr;
+}
+
+static bool is_scattered(const struct pf_pool *pool, const struct pf_write *w)
+{
+	unsigned nr_runs = 0;
+	if (pool->placement == PF_PLACE_STRIPE && pool->set->nr > 1)
+		return false; /* each has its member */
+	for (unsigned i = 0; i < w->nr_blocks && nr_runs <= SCATTERED_RUNS; nr_runs++)
+		i += run_at(w, i);
+	return nr_runs > SCATTERED_RUNS;
+}
+
 static int place_all(struct pf_pool *pool, struct pf_write *w)
 {
-	for (unsigned i = 0; i < w->nr_blocks;) {
-		unsigned nr = 1;
-		while (i + nr < w->nr_blocks && w->blocks[i + nr].block == w->blocks[i].block + nr)
-			nr++;
-		int err = place_run(pool, w, w->blocks[i].block, nr);
-		if (err)
-			return err;
-		i += nr;
+	struct pf_scattered s = { .any = is_scattered(pool, w), .left = w->nr_blocks };
+	int err = 0;
+	for (unsigned i = 0, nr; i < w->nr_blocks && !err; i += nr) {
+		nr = run_at(w, i);
+		err = place_run(pool, w, &s, w->blocks[i].block, nr);
 	}
-	return 0;
+	end_scattered(pool, w, &s);
+	return err;
 }
 
 /* Requests for all pieces. Long stretches go straight from the source where it lies aligned and in one piece; everything else is

@@ -4,8 +4,9 @@
  *
  * Member: the goal's or the preferred one, then the others, those with the most room in proportion first (nodes: the
  * metadata members first). Group and run: behind the goal; else by a cursor that goes round the member, so that what
- * is written one after the other lies one behind the other. Free counts and run bounds tell which groups are worth a
- * look without reading maps.
+ * is written one after the other lies one behind the other. Few blocks of data whose goal is taken go exactly there, and
+ * the cursor stops for them only at runs that have room for many such requests. Free counts and run bounds tell which
+ * groups are worth a look without reading maps.
  *
  * Nodes see whole quads only. Data sees all that is free, until the whole quads of a metadata member get fewer than its
  * share has: then it takes the clear blocks of broken quads first, and breaks more only down to what is kept (I7).
@@ -21,6 +22,7 @@
 #include <string.h>
 
 enum { EFFORT = 8, LOAD_EFFORT = 4, MAX_VISITS = 4096 };
+enum { SEGMENT_BLOCKS = 64 }; /* a run in which few blocks at a time are allocated one behind the other */
 
 enum view { /* what of the free blocks a search sees */
 	VIEW_ALL,
@@ -174,6 +176,8 @@ static bool at_goal(struct search *s)
 	if (nr_seen(s, g->free_blocks, g->free_quads) < s->req->min_nr || !load(s, group))
 		return false;
 	uint32_t end = pf_bits_next_set(seen(s, group, scratch), from, PF_GROUP_BLOCKS), least = s->want / 4;
+	if (s->req->use != PF_USE_NODE && s->want < SEGMENT_BLOCKS)
+		return end > from && end - from >= least && take(s, group, from, end - from); /* elsewhere it is better at the cursor */
 	/* a short piece is worth it only where the next request can go on behind it */
 	if (end - from >= least || end == PF_GROUP_BLOCKS) {
 		if (take(s, group, from, end - from))
@@ -267,6 +271,20 @@ best:
 	return len >= p->least && take_at_cursor(s, best, start, len);
 }
 
+/* Few blocks of data go on where the last ones ended, so that what is synced together leaves in one request. */
+static bool at_cursor(struct search *s)
+{
+	uint64_t cursor = s->m->cursor[0];
+	if (cursor < s->m->geo.data_start || cursor >= s->m->geo.data_end)
+		return false;
+	uint32_t group = (uint32_t)(cursor >> PF_GROUP_SHIFT), from = (uint32_t)(cursor % PF_GROUP_BLOCKS);
+	struct pf_group *g = &s->m->groups[group];
+	if ((pf_group_kind(g) && s->m->meta) || !is_there(s, group) || g->free_blocks < s->req->min_nr || !load(s, group))
+		return false;
+	uint32_t end = pf_bits_next_set(g->maps->used, from, PF_GROUP_BLOCKS);
+	return end > from && take_at_cursor(s, group, from, end - from);
+}
+
 static int alloc_in_view(struct search *s, enum view view)
 {
 	const struct pf_alloc_req *req = s->req;
@@ -280,10 +298,14 @@ static int alloc_in_view(struct search *s, enum view view)
 	s->want = want < PF_GROUP_BLOCKS ? (uint32_t)want : PF_GROUP_BLOCKS;
 	if (req->goal && pf_addr_member(req->goal) == s->m->id && at_goal(s))
 		return 0;
+	bool few = req->use != PF_USE_NODE && s->want < SEGMENT_BLOCKS && view == VIEW_ALL;
+	if (few && at_cursor(s))
+		return 0;
+	uint32_t enough = few ? SEGMENT_BLOCKS : s->want;
 	for (unsigned other = 0; other < 2; other++) {
 		unsigned kind = (req->use == PF_USE_NODE) != other;
-		const struct pass passes[] = { { kind, s->want, s->want, EFFORT },
-					       { kind, min, s->want, EFFORT },
+		const struct pass passes[] = { { kind, enough, enough, EFFORT },
+					       { kind, min, enough, EFFORT },
 					       { kind, min, min, INT_MAX } };
 		for (unsigned i = view == VIEW_BROKEN ? 2 : 0; i < 3; i++) {
 			if (search_groups(s, &passes[i]))
