@@ -43,6 +43,7 @@ unit_tests = \
 	tests/unit/test_posix_names \
 	tests/unit/test_posix_nomem \
 	tests/unit/test_posix_owed \
+	tests/unit/test_posix_read \
 	tests/unit/test_posix_rename \
 	tests/unit/test_posix_space \
 	tests/unit/test_posix_staged \
@@ -289,6 +290,7 @@ thread_tests = \
 	tests/unit/test_fsync_start \
 	tests/unit/test_intent_sync \
 	tests/unit/test_log_parallel \
+	tests/unit/test_posix_read \
 	tests/unit/test_posix_space \
 	tests/unit/test_scrub \
 	tests/unit/test_simdisk \

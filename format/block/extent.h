@@ -30,14 +30,15 @@ struct pf_map {
 	uint64_t start;
 	unsigned nr; /* blocks */
 	unsigned nr_segs;
-	struct pf_seg segs[2 * PF_MAP_BLOCKS + 1];
+	struct pf_seg segs[PF_MAP_BLOCKS]; /* each has a block of the range at least */
 	uint64_t crc[PF_MAP_BLOCKS]; /* by block of the range; meaningful where flags say that there is one */
 	uint32_t members;            /* mask of those that a reader ticket is held for */
 	unsigned tickets[PF_MAX_MEMBERS];
 };
 
-/* Looks up up to PF_MAP_BLOCKS blocks and takes a reader ticket for each member concerned: pf_map_release() gives them back.
- * Errors (no tickets held): -EIO, a damage code. */
+/* Looks up up to PF_MAP_BLOCKS blocks and takes a reader ticket for each member concerned: pf_map_release() gives them back. Until
+ * then no block of the map gets another content, but those of unwritten extents. Errors (no tickets held):
+ * -EIO, a damage code. */
 int pf_extent_map(struct pf_pool *pool, uint64_t data_id, uint64_t start, unsigned nr, struct pf_map *map);
 void pf_map_release(struct pf_pool *pool, struct pf_map *map);
 

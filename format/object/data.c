@@ -210,7 +210,7 @@ int pf_data_read_block(struct pf_pool *pool, struct pf_inode *inode, uint64_t bl
 		return 0;
 	}
 	struct pf_bad_block bad;
-	int err = pf_block_read(pool, inode->item.data_id, block, 1, page, NULL, &bad);
+	int err = pf_block_read(pool, inode->item.data_id, block, 1, page, &bad);
 	if (err)
 		pf_data_report(pool, inode, &bad);
 	return err;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reading and writing files. Small writes are staged; large ones go straight to the members (object/stage.h). */
+ * Reading and writing files. A read holds the inode lock while it looks up, not while members read. Small writes are staged; large
+ * ones go straight to the members (object/stage.h). */
 #include "object/data.h"
 #include "object/drain.h"
 #include "object/orphan.h"
@@ -21,32 +22,43 @@ size_t pf_read_buf_bytes(uint64_t off_bytes, size_t len_bytes)
 	return (size_t)(last - first) * PF_BLOCK_SIZE;
 }
 
-static void zero_pending(struct pf_pool *pool, const struct pf_inode *inode, uint64_t start, unsigned nr, uint8_t *buf)
+static void zero_pending(struct pf_pool *pool, const struct pf_inode *inode, struct pf_picture *picture, uint8_t *buf)
 {
 	uint64_t mask[PF_MAP_BLOCKS / 64] = { 0 };
-	pf_orphan_mask_pending(pool, inode, start, nr, mask);
-	for (unsigned b = 0; b < nr; b++) {
+	pf_orphan_mask_pending(pool, inode, picture->map.start, picture->map.nr, mask);
+	for (unsigned b = 0; b < picture->map.nr; b++) {
 		if (mask[b / 64] >> (b % 64) & 1)
 			memset(buf + (size_t)b * PF_BLOCK_SIZE, 0, PF_BLOCK_SIZE);
 	}
+	for (unsigned i = 0; i < PF_MAP_BLOCKS / 64; i++)
+		picture->known[i] |= mask[i];
 }
 
-static int read_blocks(struct pf_pool *pool, struct pf_inode *inode, uint64_t start, uint64_t nr, uint8_t *buf)
+/* What one read has found under the lock of the inode: it needs no lock for the rest (block/read.h I4). */
+struct reading {
+	struct pf_picture one, *pictures; /* one after the other */
+	unsigned nr;
+	struct pf_bad_block bad; /* err 0: none */
+};
+
+/* What is known without reading goes to @buf at once: later it may be gone. */
+static int take_pictures(struct pf_pool *pool, struct pf_inode *inode, uint64_t start, uint64_t nr, uint8_t *buf, struct reading *r)
 {
+	if (nr > PF_MAP_BLOCKS)
+		r->pictures = malloc((nr + PF_MAP_BLOCKS - 1) / PF_MAP_BLOCKS * sizeof(*r->pictures));
+	if (!r->pictures)
+		return -ENOMEM;
 	while (nr) {
 		unsigned n = nr < PF_MAP_BLOCKS ? (unsigned)nr : PF_MAP_BLOCKS;
-		uint64_t known[PF_MAP_BLOCKS / 64] = { 0 }; /* without reading */
-		struct pf_bad_block bad;
-		pf_stage_mask(inode, start, n, known);
-		pf_orphan_mask_pending(pool, inode, start, n, known);
-		int err = pf_block_read(pool, inode->item.data_id, start, n, buf, known, &bad);
-		if (err) {
-			pf_data_report(pool, inode, &bad);
+		struct pf_picture *picture = &r->pictures[r->nr];
+		int err = pf_picture_take(pool, inode->item.data_id, start, n, picture, &r->bad);
+		if (err)
 			return err;
-		}
+		r->nr++;
+		pf_stage_mask(inode, start, n, picture->known);
 		pf_stage_overlay(inode, start, n, buf);
 		if (pf_orphan_has_pending(pool, inode))
-			zero_pending(pool, inode, start, n, buf);
+			zero_pending(pool, inode, picture, buf);
 		start += n;
 		nr -= n;
 		buf += (size_t)n * PF_BLOCK_SIZE;
@@ -54,32 +66,71 @@ static int read_blocks(struct pf_pool *pool, struct pf_inode *inode, uint64_t st
 	return 0;
 }
 
+/* @err: so far; with one the pictures are only dropped. */
+static int read_pictures(struct pf_pool *pool, struct reading *r, int err, uint8_t *buf)
+{
+	for (unsigned i = 0; i < r->nr; i++) {
+		struct pf_picture *picture = &r->pictures[i];
+		if (err)
+			pf_picture_drop(pool, picture);
+		else
+			err = pf_picture_read(pool, picture, buf, &r->bad);
+		buf += (size_t)picture->map.nr * PF_BLOCK_SIZE;
+	}
+	if (r->pictures != &r->one)
+		free(r->pictures);
+	return err;
+}
+
 static int is_regular(const struct pf_inode *inode)
 {
 	return pf_inode_is_file(inode) ? 0 : pf_inode_is_dir(inode) ? -EISDIR : -EINVAL;
 }
 
+/* One point of the file's history, of at most CHUNK_BYTES. Nobody is kept from changing the file while the members are slow. */
+static int64_t read_piece(struct pf_pool *pool, struct pf_inode *inode, uint64_t off_bytes, uint8_t *buf, size_t len_bytes)
+{
+	struct reading r;
+	r.pictures = &r.one;
+	r.nr = 0;
+	r.bad.err = 0;
+	pthread_rwlock_rdlock(&inode->lock);
+	int err = is_regular(inode);
+	uint64_t size = pf_failed_size(inode), len = size > off_bytes ? size - off_bytes : 0;
+	if (len > len_bytes)
+		len = len_bytes;
+	if (!err && len)
+		err = pf_failed_read(inode, off_bytes, off_bytes + len);
+	if (!err && len)
+		err = take_pictures(pool, inode, off_bytes / PF_BLOCK_SIZE, pf_read_buf_bytes(off_bytes, len) / PF_BLOCK_SIZE, buf, &r);
+	pthread_rwlock_unlock(&inode->lock);
+	err = read_pictures(pool, &r, err, buf);
+	if (err && r.bad.err) {
+		pthread_rwlock_rdlock(&inode->lock);
+		pf_data_report(pool, inode, &r.bad);
+		pthread_rwlock_unlock(&inode->lock);
+	}
+	return err ? err : (int64_t)len;
+}
+
 int64_t pf_read(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, void *buf, size_t len_bytes)
 {
 	struct pf_inode *inode;
-	int err = pf_inode_get(pool, ino, &inode);
-	if (err)
-		return err;
-	int64_t done = 0;
-	pthread_rwlock_rdlock(&inode->lock);
-	err = is_regular(inode);
-	uint64_t size = pf_failed_size(inode);
-	if (!err && off_bytes < size && len_bytes) {
-		uint64_t len = size - off_bytes < len_bytes ? size - off_bytes : len_bytes;
-		uint64_t first = off_bytes / PF_BLOCK_SIZE;
-		err = pf_failed_read(inode, off_bytes, off_bytes + len);
-		if (!err)
-			err = read_blocks(pool, inode, first, pf_read_buf_bytes(off_bytes, len) / PF_BLOCK_SIZE, buf);
-		done = (int64_t)len;
-	}
-	pthread_rwlock_unlock(&inode->lock);
+	int64_t n = pf_inode_get(pool, ino, &inode);
+	if (n)
+		return n;
+	uint64_t done = 0, len;
+	uint8_t *to = buf;
+	do {
+		uint64_t off = off_bytes + done;
+		len = len_bytes - done;
+		if (len > CHUNK_BYTES) /* the next piece begins with a block, in the buffer too */
+			len = CHUNK_BYTES - off % PF_BLOCK_SIZE;
+		n = read_piece(pool, inode, off, to + (off / PF_BLOCK_SIZE - off_bytes / PF_BLOCK_SIZE) * PF_BLOCK_SIZE, len);
+		done += n > 0 ? (uint64_t)n : 0;
+	} while (n == (int64_t)len && done < len_bytes);
 	pf_inode_put(pool, inode);
-	return err ? err : done;
+	return n < 0 ? n : (int64_t)done;
 }
 
 /* What the inode becomes by a write of [off, off + len). */

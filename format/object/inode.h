@@ -21,7 +21,8 @@
  *       exclusively but who ends that (pf_inode_lock_busy()) and, while it is only being drained, who stages more; that one never
  *       waits for a checkpoint, which may have to wait for the drain.
  *
- * Locks: inode->lock guards item and everything staged. Cache lock inside. See block/engine.h I1 for the order.
+ * Locks: inode->lock guards item and everything staged. Cache lock inside. See block/engine.h I1 for the order. A read of data is in a
+ * hold of it only until it has looked up everything (block/read.h): who has the lock exclusively may meet reads of an earlier state.
  * Uses: block, ondisk/item.
  */
 #ifndef PF_OBJECT_INODE_H

@@ -102,7 +102,10 @@ int pf_removexattr(struct pf_pool *pool, uint64_t ino, const char *name);
 /* -- file data (file.c, falloc.c) ------------------------------------------------------------------------------------- */
 /* @buf of at least pf_read_buf_bytes(off, len), aligned to PF_BLOCK_SIZE; the bytes begin at @buf + off % PF_BLOCK_SIZE.
  * Returns the number of bytes, short only at the end of the file. A damaged block anywhere in the range: -EIO, never a short
- * read (the kernel takes a short read for a hole and would show zeros); ask block by block for what is still good. */
+ * read (the kernel takes a short read for a hole and would show zeros); ask block by block for what is still good.
+ *
+ * Up to 4 MiB are one point of the file's history, from which on a slow member holds up nobody who changes the file; more is read in
+ * pieces, each of which may be a later point. -ENOMEM. */
 int64_t pf_read(struct pf_pool *pool, uint64_t ino, uint64_t off_bytes, void *buf, size_t len_bytes);
 size_t pf_read_buf_bytes(uint64_t off_bytes, size_t len_bytes);
 
