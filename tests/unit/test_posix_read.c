@@ -204,7 +204,7 @@ static void begin_read(struct reader *r, uint64_t off, size_t len)
 	simworld_add_fault(sp->world, &fault);
 	*r = (struct reader){ .off = off, .len = len, .buf = aligned_alloc(BLOCK, pf_read_buf_bytes(off, len)) };
 	ck_assert_int_eq(pthread_create(&r->thread, NULL, read_slowly, r), 0);
-	alarm(20); /* who waits for the read, waits for ever */
+	alarm(60); /* who waits for the read, waits for ever */
 	while (!simworld_nr_hung(sp->world))
 		usleep(100);
 }
