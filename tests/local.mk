@@ -214,6 +214,7 @@ tests_unit_test_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_inode_lock_busy -Wl,
 tests_unit_test_posix_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_txn_lock -Wl,--wrap=pf_inode_put
 tests_unit_test_posix_failed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=realloc
 tests_unit_test_posix_nomem_LDFLAGS = $(tests_unit_test_intent_nomem_LDFLAGS)
+tests_unit_test_posix_read_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 tests_unit_test_posix_staged_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pf_inode_get
 tests_unit_test_space_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
 tests_unit_test_tools_LDADD = tools/libtools.a $(LDADD) $(BLKID_LIBS) $(UUID_LIBS)
