@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NODES_AT_ONCE = 32 /* that become clean under one hold of the tree lock */ };
+
 uint32_t pf_commit_all_mask(const struct pf_pool *pool)
 {
 	uint32_t all = pool->set->nr == 32 ? UINT32_MAX : (1u << pool->set->nr) - 1;
@@ -128,12 +130,22 @@ static int flush_super(struct pf_pool *pool)
 	return pf_set_flush(pool->set, super_mask(pool), NULL);
 }
 
+/* All operations wait for the tree lock, and the nodes may be tens of thousands. The superblocks are on disk: whoever comes in between
+ * finds nodes that are clean and others that are not yet so, and to the rest of the pool G is not durable before all are. */
+static void thaw_tree(struct pf_pool *pool)
+{
+	bool more = true;
+	while (more) {
+		pf_tree_lock(pool->tree);
+		more = pf_tree_durable(pool->tree, NODES_AT_ONCE);
+		pf_tree_unlock(pool->tree);
+	}
+}
+
 static int durable(struct pf_pool *pool)
 {
 	struct pf_commit *c = pool->commit;
-	pf_tree_lock(pool->tree);
-	pf_tree_durable(pool->tree);
-	pf_tree_unlock(pool->tree);
+	thaw_tree(pool);
 	atomic_store_explicit(&pool->durable_generation, c->next.generation, memory_order_release);
 	atomic_store(&pool->stored_id, c->next.counters.next_id);
 	pf_icache_durable(pool, c->next.generation);

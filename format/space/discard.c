@@ -11,6 +11,7 @@
 #define WAITING_MAX  (1u << 20) /* runs: what comes faster than a member can discard is freed without */
 #define RUNS_PER_STEP 256u      /* that are not worth a discard */
 #define GROUPS_PER_STEP 1024u   /* looked at by a trim without finding anything */
+#define RUNS_AT_ONCE 64u        /* freed with the lock held */
 
 static uint64_t minimum(uint64_t a, uint64_t b)
 {
@@ -161,7 +162,7 @@ bool pf_discard_accept(struct pf_space *space, struct pf_space_member *m, struct
 	return true;
 }
 
-/* Drops the lock now and then. */
+/* Drops the lock now and then: the batch is ours alone by then, and of its blocks nobody knows before they are given back. */
 static void free_batch(struct pf_space *space, struct pf_space_member *m)
 {
 	struct pf_discard *d = &m->discard;
@@ -174,10 +175,8 @@ static void free_batch(struct pf_space *space, struct pf_space_member *m)
 		uint64_t first = pf_addr_block(batch[at].addr);
 		m->releasing_blocks -= batch[at].nr;
 		give_back(space, m, first, first + batch[at].nr);
-		if (at % 4096 == 0) {
-			pthread_mutex_unlock(&space->lock);
-			pthread_mutex_lock(&space->lock);
-		}
+		if (at % RUNS_AT_ONCE == 0)
+			pf_space_give_way(space);
 	}
 	free(batch);
 }
@@ -212,16 +211,19 @@ static void next_batch(struct pf_space *space, struct pf_space_member *m)
 	pthread_mutex_unlock(&space->lock);
 	int err = pf_run_list_sorted(&list, &runs);
 	pthread_mutex_lock(&space->lock);
-	d->flying_blocks -= list.blocks;
 	if (err) { /* no memory */
+		d->flying_blocks -= list.blocks;
 		pf_epoch_free_list(space, m, &list);
 		return;
 	}
+	size_t nr = list.nr;
+	uint64_t blocks = list.blocks;
+	pf_run_list_clear(space, &list); /* drops the lock: not with a batch that others could drop before the caller has seen it */
+	d->flying_blocks -= blocks;
 	d->batch = runs;
-	d->nr_batch = list.nr;
+	d->nr_batch = nr;
 	d->at_batch = 0;
-	d->batch_blocks = list.blocks;
-	pf_run_list_clear(space, &list);
+	d->batch_blocks = blocks;
 }
 
 /* The next blocks of the batch that lie side by side in one group, taken off it. */

@@ -16,7 +16,7 @@
 
 #include <time.h>
 
-enum { READER_WAIT_S = 1, DISCARD_WAIT_S = 5 };
+enum { READER_WAIT_S = 1, DISCARD_WAIT_S = 5, RUNS_AT_ONCE = 64 /* released with the lock held */ };
 
 unsigned pf_space_reader_enter(struct pf_space *space, unsigned member)
 {
@@ -60,21 +60,35 @@ void pf_epoch_durable(struct pf_space *space, struct pf_space_member *m)
 	pf_epoch_release(space, m);
 }
 
+/* What of the run lies in its first group; *run is the rest. */
+static struct pf_run first_part(struct pf_run *run)
+{
+	uint64_t nr = PF_GROUP_BLOCKS - pf_addr_block(run->addr) % PF_GROUP_BLOCKS;
+	struct pf_run part = { run->addr, run->nr < nr ? run->nr : nr };
+	run->addr += part.nr;
+	run->nr -= part.nr;
+	return part;
+}
+
 void pf_epoch_free_list(struct pf_space *space, struct pf_space_member *m, struct pf_run_list *list)
 {
 	/* with the rule broken they were released when they were freed, and may be in use again */
 	bool again = !pf_breaks(space->env, PF_BREAK_REUSE_BEFORE_DURABLE);
-	unsigned nr_chunks = 0;
+	unsigned nr_parts = 0;
 	m->releasing_blocks += list->blocks;
 	for (const struct pf_run_chunk *chunk = list->first; chunk; chunk = chunk->next) {
 		for (unsigned i = 0; i < chunk->nr; i++) {
-			m->releasing_blocks -= chunk->runs[i].nr;
-			if (again)
-				pf_group_release(m, chunk->runs[i]);
-		}
-		if (++nr_chunks % 16 == 0) {
-			pthread_mutex_unlock(&space->lock);
-			pthread_mutex_lock(&space->lock);
+			struct pf_run rest = chunk->runs[i];
+			while (rest.nr) { /* a large file was one run over many groups */
+				struct pf_run part = first_part(&rest);
+				m->releasing_blocks -= part.nr;
+				if (again)
+					pf_group_release(m, part);
+				/* others may allocate what is free already, and load and evict maps: what is still to come has its
+				 * bits set in 'used', nobody else has it, and each part looks for its maps by itself */
+				if (++nr_parts % RUNS_AT_ONCE == 0)
+					pf_space_give_way(space);
+			}
 		}
 	}
 	if (list->first) {

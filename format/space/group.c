@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { EVICT_AT_ONCE = 16 };
+
 /* The part of a group that lies in the data area, as bits [*from, *end). */
 static void data_part(const struct pf_geometry *geo, uint64_t group, uint32_t *from, uint32_t *end)
 {
@@ -124,7 +126,7 @@ void pf_group_evict(struct pf_space *space, unsigned tries)
 {
 	while (space->nr_loaded > space->max_loaded && tries--) {
 		struct pf_maps *maps = space->oldest;
-		if (maps->unsaved || memcmp(maps->used, maps->disk, sizeof(maps->used)) != 0) {
+		if (maps->held || maps->unsaved || memcmp(maps->used, maps->disk, sizeof(maps->used)) != 0) {
 			pf_group_touch(space, maps); /* out of the way */
 			continue;
 		}
@@ -135,19 +137,41 @@ void pf_group_evict(struct pf_space *space, unsigned tries)
 	}
 }
 
+void pf_group_evict_batch(struct pf_space *space)
+{
+	/* each piece begins with the oldest there is then */
+	for (unsigned i = 0; i < 2 * PF_SPACE_BATCH && space->nr_loaded > space->max_loaded; i += EVICT_AT_ONCE) {
+		pf_group_evict(space, EVICT_AT_ONCE);
+		pf_space_give_way(space);
+	}
+}
+
 /* -- loading
  * ---------------------------------------------------------------------------------------------------------- */
 
-int pf_group_new_maps(struct pf_space *space, struct pf_space_member *m, uint32_t group)
+static struct pf_maps *maps_alloc(struct pf_space_member *m, uint32_t group)
 {
 	struct pf_maps *maps = calloc(1, sizeof(*maps));
-	if (!maps)
-		return -ENOMEM;
-	maps->member = m;
-	maps->group = group;
-	m->groups[group].maps = maps;
+	if (maps) {
+		maps->member = m;
+		maps->group = group;
+	}
+	return maps;
+}
+
+static void maps_insert(struct pf_space *space, struct pf_maps *maps)
+{
+	maps->member->groups[maps->group].maps = maps;
 	space->nr_loaded++;
 	list_add(space, maps);
+}
+
+int pf_group_new_maps(struct pf_space *space, struct pf_space_member *m, uint32_t group)
+{
+	struct pf_maps *maps = maps_alloc(m, group);
+	if (!maps)
+		return -ENOMEM;
+	maps_insert(space, maps);
 	return 0;
 }
 
@@ -195,42 +219,53 @@ bool pf_group_retry_all(struct pf_space *space)
 	return any;
 }
 
+struct read_map {
+	struct pf_map_expect expect;
+	struct pf_maps *maps; /* both bitmaps as on disk; of no use with an error */
+	int err;
+};
+
 /* Takes over one map that was read without the lock, unless the group has changed meanwhile: the caller then looks
  * again. */
-static int accept_map(struct pf_space *space, struct pf_space_member *m, const struct pf_map_expect *expect, int err,
-		      const void *block)
+static void accept_map(struct pf_space *space, struct pf_space_member *m, struct read_map *read)
 {
+	const struct pf_map_expect *expect = &read->expect;
 	struct pf_group *g = &m->groups[expect->group];
 	if (g->maps || g->flags & PF_GROUP_BAD || g->generation != expect->generation || g->slot != expect->slot)
-		return 0;
-	uint64_t words[PF_MAP_WORDS];
-	if (!err)
-		err = pf_table_unpack_map(space, m, expect, block, words);
-	if (err) {
-		set_bad(space, m, expect->group, err);
-		return 0;
+		return;
+	if (read->err) {
+		set_bad(space, m, expect->group, read->err);
+		return;
 	}
 	space->unreadable &= ~(UINT32_C(1) << m->id);
-	err = pf_group_new_maps(space, m, expect->group);
+	maps_insert(space, read->maps);
+	read->maps = NULL;
+}
+
+/* Judges what was read, without the lock: the maps are nobody else's yet. -ENOMEM. */
+static int unpack_map(const struct pf_space *space, struct pf_space_member *m, int err, const void *block, struct read_map *read)
+{
+	read->err = err;
 	if (err)
-		return err;
-	memcpy(g->maps->used, words, sizeof(words));
-	memcpy(g->maps->disk, words, sizeof(words));
+		return 0;
+	read->maps = maps_alloc(m, read->expect.group);
+	if (!read->maps)
+		return -ENOMEM;
+	read->err = pf_table_unpack_map(space, m, &read->expect, block, read->maps->used);
+	memcpy(read->maps->disk, read->maps->used, sizeof(read->maps->disk));
 	return 0;
 }
 
-static int read_maps(struct pf_space *space, struct pf_space_member *m, const struct pf_map_expect *expect, unsigned nr)
+static int read_and_unpack(struct pf_space *space, struct pf_space_member *m, struct read_map *reads, unsigned nr)
 {
-	struct pf_aio_req *reqs = NULL;
-	uint8_t *buf = NULL;
-	int err = -ENOMEM;
-	pthread_mutex_unlock(&space->lock);
-	reqs = calloc(nr, sizeof(*reqs));
-	buf = aligned_alloc(PF_BLOCK_SIZE, (size_t)nr * PF_BLOCK_SIZE);
-	if (!reqs || !buf)
+	struct pf_aio_req *reqs = calloc(nr, sizeof(*reqs));
+	uint8_t *buf = aligned_alloc(PF_BLOCK_SIZE, (size_t)nr * PF_BLOCK_SIZE);
+	int err = reqs && buf ? 0 : -ENOMEM;
+	if (err)
 		goto out;
 	for (unsigned i = 0; i < nr; i++) {
-		uint64_t block = m->geo.maps_block + 2 * (uint64_t)expect[i].group + expect[i].slot;
+		const struct pf_map_expect *expect = &reads[i].expect;
+		uint64_t block = m->geo.maps_block + 2 * (uint64_t)expect->group + expect->slot;
 		reqs[i] = (struct pf_aio_req){ .io = m->io,
 					       .op = PF_AIO_READ,
 					       .off_bytes = block * PF_BLOCK_SIZE,
@@ -238,19 +273,30 @@ static int read_maps(struct pf_space *space, struct pf_space_member *m, const st
 					       .len_bytes = PF_BLOCK_SIZE };
 	}
 	pf_aio_run(space->set->aio, reqs, nr); /* each result is judged by itself */
-	err = 0;
-out:
-	pthread_mutex_lock(&space->lock);
 	for (unsigned i = 0; i < nr && !err; i++)
-		err = accept_map(space, m, &expect[i], reqs[i].result, reqs[i].buf);
+		err = unpack_map(space, m, reqs[i].result, reqs[i].buf, &reads[i]);
+out:
 	free(reqs);
 	free(buf);
 	return err;
 }
 
+static int read_maps(struct pf_space *space, struct pf_space_member *m, struct read_map *reads, unsigned nr)
+{
+	pthread_mutex_unlock(&space->lock);
+	int err = read_and_unpack(space, m, reads, nr);
+	pthread_mutex_lock(&space->lock);
+	for (unsigned i = 0; i < nr; i++) {
+		if (!err)
+			accept_map(space, m, &reads[i]);
+		free(reads[i].maps); /* what was not wanted */
+	}
+	return err;
+}
+
 int pf_group_load(struct pf_space *space, struct pf_space_member *m, const uint32_t *groups, unsigned nr)
 {
-	struct pf_map_expect missing[PF_SPACE_BATCH];
+	struct read_map missing[PF_SPACE_BATCH];
 	for (;;) {
 		unsigned nr_missing = 0;
 		for (unsigned i = 0; i < nr; i++) {
@@ -263,7 +309,7 @@ int pf_group_load(struct pf_space *space, struct pf_space_member *m, const uint3
 				pf_group_fill_fixed(&m->geo, groups[i], g->maps->used);
 				pf_group_fill_fixed(&m->geo, groups[i], g->maps->disk);
 			} else if (!(g->flags & PF_GROUP_BAD))
-				missing[nr_missing++] = pf_map_expect_of(m, groups[i]);
+				missing[nr_missing++] = (struct read_map){ .expect = pf_map_expect_of(m, groups[i]) };
 		}
 		if (!nr_missing)
 			return 0;

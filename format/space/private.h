@@ -15,7 +15,9 @@
  *   space->lock guards everything but the readers' counters. It is never held across I/O: functions marked "drops the
  *   lock" release it for a read, and whatever was looked at before has to be looked at again.
  *   Only the checkpoint (one at a time) touches 'disk' bitmaps, plan, new_* and frozen.freed; it still takes the
- *   lock, because loading and eviction read them.
+ *   lock, because loading and eviction read them, or has the maps 'held'.
+ *   Every operation waits for the lock, so nobody keeps it for longer than some ten microseconds: what takes longer is done in
+ *   pieces, with pf_space_give_way() between them, or without the lock on what nobody else can see.
  *   readers[] and epoch are atomics: see epoch.c. Order: tree lock -> space->lock; nothing is taken under space->lock.
  *
  * Uses: base, ondisk, member.
@@ -41,6 +43,7 @@ struct pf_maps { /* of a loaded group */
 	uint32_t group;
 	bool unsaved;  /* 'disk' is ahead of the committed map */
 	bool replaced; /* by pf_space_replace_map(): to be written even if no run touches it */
+	bool held;     /* the checkpoint is at its 'disk', without the lock: not evicted, and nobody else looks at it */
 };
 
 struct pf_group {
@@ -105,6 +108,7 @@ struct pf_space_member {
 
 	struct pf_new_map *new_maps;
 	size_t nr_new_maps;
+	unsigned nr_replaced; /* maps */
 	uint64_t new_root_crc, new_generation;
 	uint8_t new_root_slot;
 	bool new_root;
@@ -133,6 +137,13 @@ struct pf_space {
 	struct pf_space_member members[PF_MAX_MEMBERS];
 };
 
+/* In the middle of something long: others have the lock for a while. Whatever was looked at before has to be looked at again. */
+static inline void pf_space_give_way(struct pf_space *space)
+{
+	pthread_mutex_unlock(&space->lock);
+	pthread_mutex_lock(&space->lock);
+}
+
 /* -- group.c -- */
 uint32_t pf_group_capacity(const struct pf_geometry *geo, uint64_t group);
 uint32_t pf_group_quads(const struct pf_geometry *geo, uint64_t group); /* that lie wholly in the data area */
@@ -155,6 +166,7 @@ int pf_group_new_maps(struct pf_space *space, struct pf_space_member *m, uint32_
 void pf_group_touch(struct pf_space *space, struct pf_maps *maps); /* makes it the newest */
 /* Down to max_loaded, clean ones only, oldest first; looks at @tries groups at most, so that the cost is even. */
 void pf_group_evict(struct pf_space *space, unsigned tries);
+void pf_group_evict_batch(struct pf_space *space); /* what a batch of the checkpoint has loaded; drops the lock */
 /* Clears bits of 'used' where the groups are loaded. */
 void pf_group_release(struct pf_space_member *m, struct pf_run run);
 
@@ -187,7 +199,7 @@ uint64_t pf_space_avail(const struct pf_space *space, enum pf_space_use use);
 void pf_space_add_nodes(struct pf_space *space, unsigned member, uint64_t nr);
 void pf_space_sub_nodes(struct pf_space *space, unsigned member, uint64_t nr);
 
-/* -- epoch.c: with the lock held; all but the first drop it between many runs, as others want to allocate. A list to be freed
+/* -- epoch.c: with the lock held; all but the first drop it after a few runs, as others want to allocate. A list to be freed
  * is the caller's alone. -- */
 void pf_epoch_freeze(struct pf_space_member *m);
 void pf_epoch_durable(struct pf_space *space, struct pf_space_member *m);

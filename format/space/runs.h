@@ -24,6 +24,7 @@ struct pf_run_list {
 };
 
 int pf_run_chunks_prepare(struct pf_space *space); /* for the first runs of all lists, and more; -ENOMEM */
+/* The list is the caller's alone: drops the lock of @space, if that is not NULL, to give back memory. */
 void pf_run_list_clear(struct pf_space *space, struct pf_run_list *list);
 void pf_run_list_move(struct pf_run_list *to, struct pf_run_list *from); /* O(1) */
 int pf_run_list_sorted(const struct pf_run_list *list, struct pf_run **out); /* a copy to be freed; -ENOMEM */

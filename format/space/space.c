@@ -297,6 +297,7 @@ int pf_space_replace_map(struct pf_space *space, unsigned member, uint64_t group
 	}
 	memcpy(g->maps->used, words, sizeof(words));
 	memcpy(g->maps->disk, words, sizeof(words));
+	m->nr_replaced += !g->maps->replaced;
 	g->maps->unsaved = g->maps->replaced = true;
 	pf_group_set_free(m, (uint32_t)group, free_blocks, free_quads);
 out:

@@ -60,18 +60,26 @@ static bool list_add(struct pf_space *space, struct pf_run_list *list, struct pf
 
 void pf_run_list_clear(struct pf_space *space, struct pf_run_list *list)
 {
-	while (list->first) {
-		struct pf_run_chunk *chunk = list->first;
-		list->first = chunk->next;
-		if (space && space->nr_spare < wanted_chunks(space)) {
-			chunk->next = space->spare;
-			space->spare = chunk;
-			space->nr_spare++;
-		} else {
-			free(chunk);
-		}
-	}
+	struct pf_run_chunk *rest = list->first;
 	memset(list, 0, sizeof(*list));
+	while (space && rest && space->nr_spare < wanted_chunks(space)) {
+		struct pf_run_chunk *chunk = rest;
+		rest = chunk->next;
+		chunk->next = space->spare;
+		space->spare = chunk;
+		space->nr_spare++;
+	}
+	if (!rest)
+		return;
+	if (space)
+		pthread_mutex_unlock(&space->lock);
+	while (rest) {
+		struct pf_run_chunk *chunk = rest;
+		rest = chunk->next;
+		free(chunk);
+	}
+	if (space)
+		pthread_mutex_lock(&space->lock);
 }
 
 void pf_run_list_move(struct pf_run_list *to, struct pf_run_list *from)

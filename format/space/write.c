@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAPS_AT_ONCE = 64 /* that become the committed ones with the lock held */ };
+
 struct plan { /* for one member */
 	struct pf_space *space;
 	struct pf_space_member *m;
@@ -50,6 +52,8 @@ static size_t add_replaced(const struct plan *p, uint32_t *groups, size_t nr)
 {
 	size_t found = 0;
 	pthread_mutex_lock(&p->space->lock);
+	if (!p->m->nr_replaced)
+		nr = 0; /* as always but after a repair: all loaded maps are many */
 	for (struct pf_maps *maps = p->space->newest; maps && found < nr; maps = maps->older) {
 		if (maps->member != p->m || !maps->replaced)
 			continue;
@@ -135,16 +139,18 @@ static uint64_t apply(const struct pf_run *runs, size_t nr, size_t *at, uint32_t
 	return blocks;
 }
 
-/* Brings 'disk' of one loaded group to G and puts it into @map. */
-static void next_map(struct plan *p, uint32_t group, struct pf_disk_map *map)
+/* Brings 'disk' of one group to G and puts it into @map. Without the lock: the maps are held, and slots change by
+ * checkpoints only. */
+static void next_map(struct plan *p, struct pf_maps *maps, struct pf_disk_map *map)
 {
 	struct pf_space_member *m = p->m;
-	struct pf_group *g = &m->groups[group];
+	uint32_t group = maps->group;
+	const struct pf_group *g = &m->groups[group];
 	uint64_t words[PF_MAP_WORDS];
-	apply(p->alloc, p->nr_alloc, &p->at_alloc, group, g->maps->disk, pf_bits_set);
-	apply(p->freed, p->nr_freed, &p->at_freed, group, g->maps->disk, pf_bits_clear);
-	g->maps->unsaved = true;
-	memcpy(words, g->maps->disk, sizeof(words));
+	apply(p->alloc, p->nr_alloc, &p->at_alloc, group, maps->disk, pf_bits_set);
+	apply(p->freed, p->nr_freed, &p->at_freed, group, maps->disk, pf_bits_clear);
+	maps->unsaved = true;
+	memcpy(words, maps->disk, sizeof(words));
 	apply(p->next_txg, p->nr_next_txg, &p->at_next_txg, group, words, pf_bits_set);
 	pf_bits_pack(words, map->used);
 	bool in_place = pf_breaks(p->space->env, PF_BREAK_MAP_IN_PLACE);
@@ -164,22 +170,63 @@ static int skip_bad(struct plan *p, uint32_t group)
 	return apply(p->alloc, p->nr_alloc, &p->at_alloc, group, NULL, NULL) ? -EIO : 0;
 }
 
-static int prepare_maps(struct plan *p, const uint32_t *groups, unsigned nr, struct pf_disk_map *maps)
+/* Loads the groups and holds their maps; NULL for bad ones. */
+static int hold_maps(struct plan *p, const uint32_t *groups, unsigned nr, struct pf_maps **held)
 {
-	size_t first = p->m->nr_new_maps;
 	pthread_mutex_lock(&p->space->lock);
 	pf_group_retry(p->space, p->m, groups, nr);
 	int err = pf_group_load(p->space, p->m, groups, nr);
 	if (!err && pf_group_retry(p->space, p->m, groups, nr))
 		err = pf_group_load(p->space, p->m, groups, nr);
 	for (unsigned i = 0; i < nr && !err; i++) {
-		if (p->m->groups[groups[i]].maps)
-			next_map(p, groups[i], &maps[p->m->nr_new_maps - first]);
-		else
-			err = skip_bad(p, groups[i]);
+		held[i] = p->m->groups[groups[i]].maps;
+		if (held[i])
+			held[i]->held = true;
 	}
-	pf_group_evict(p->space, 2 * PF_SPACE_BATCH);
 	pthread_mutex_unlock(&p->space->lock);
+	return err;
+}
+
+/* One that was bad when the others were loaded. Since then somebody may have had it tried again (pf_space_retry_maps()): then it
+ * counts, and what was freed in it is not dropped. */
+static int hold_late(struct plan *p, uint32_t group, struct pf_maps **held)
+{
+	pthread_mutex_lock(&p->space->lock);
+	int err = pf_group_load(p->space, p->m, &group, 1);
+	*held = p->m->groups[group].maps;
+	if (!err && *held)
+		(*held)->held = true;
+	else if (!err)
+		err = skip_bad(p, group);
+	pthread_mutex_unlock(&p->space->lock);
+	return err;
+}
+
+static void let_go(struct plan *p, struct pf_maps **held, unsigned nr)
+{
+	pthread_mutex_lock(&p->space->lock);
+	for (unsigned i = 0; i < nr; i++) {
+		if (held[i])
+			held[i]->held = false;
+	}
+	pf_group_evict_batch(p->space);
+	pthread_mutex_unlock(&p->space->lock);
+}
+
+/* The lock is held to look the maps up only. While their bits are changed and counted others allocate in these groups, which
+ * changes 'used', and free, which changes the lists of the next txg: neither is of G. */
+static int prepare_maps(struct plan *p, const uint32_t *groups, unsigned nr, struct pf_disk_map *maps)
+{
+	struct pf_maps *held[PF_SPACE_BATCH] = { 0 };
+	size_t first = p->m->nr_new_maps;
+	int err = hold_maps(p, groups, nr, held);
+	for (unsigned i = 0; i < nr && !err; i++) {
+		if (!held[i])
+			err = hold_late(p, groups[i], &held[i]);
+		if (held[i] && !err)
+			next_map(p, held[i], &maps[p->m->nr_new_maps - first]);
+	}
+	let_go(p, held, nr);
 	return err;
 }
 
@@ -336,7 +383,9 @@ int pf_space_write(struct pf_space *space, uint64_t generation, struct pf_super 
 /* -- G is durable
  * --------------------------------------------------------------------------------------------------------- */
 
-static void commit_maps(struct pf_space_member *m)
+/* Drops the lock now and then. Each group is right by itself, before and behind its turn: its maps stay loaded until then, as they
+ * are unsaved, so nobody reads the slot that is about to be another; and tables are the checkpoint's own. */
+static void commit_maps(struct pf_space *space, struct pf_space_member *m)
 {
 	for (size_t i = 0; i < m->nr_new_maps; i++) {
 		const struct pf_new_map *new = &m->new_maps[i];
@@ -348,10 +397,11 @@ static void commit_maps(struct pf_space_member *m)
 		g->disk_free_quads = new->free_quads;
 		g->flags |= PF_GROUP_INIT;
 		g->maps->unsaved = false;
+		m->nr_replaced -= g->maps->replaced;
 		g->maps->replaced = false;
+		if ((i + 1) % MAPS_AT_ONCE == 0)
+			pf_space_give_way(space);
 	}
-	free(m->new_maps);
-	m->new_maps = NULL;
 	m->nr_new_maps = 0;
 }
 
@@ -381,11 +431,18 @@ void pf_space_durable(struct pf_space *space)
 	space->dropping_blocks = 0;
 	for (unsigned i = 0; i < space->nr; i++) {
 		struct pf_space_member *m = &space->members[i];
-		commit_maps(m);
+		struct pf_run_list alloc = { 0 };
+		commit_maps(space, m);
 		commit_tables(m);
-		pf_run_list_clear(space, &m->frozen.alloc);
+		/* what G has allocated stands in the maps now; what it freed comes back after its maps are the committed ones */
+		pf_run_list_move(&alloc, &m->frozen.alloc);
+		pf_run_list_clear(space, &alloc);
 		pf_epoch_durable(space, m);
 	}
-	pf_group_evict(space, 2 * PF_SPACE_BATCH);
+	pf_group_evict_batch(space);
 	pthread_mutex_unlock(&space->lock);
+	for (unsigned i = 0; i < space->nr; i++) {
+		free(space->members[i].new_maps);
+		space->members[i].new_maps = NULL;
+	}
 }

@@ -195,10 +195,10 @@ void pf_cache_unset_clean(struct pf_tree *tree, struct pf_node *node)
 	tree->nr_clean--;
 }
 
-void pf_cache_evict(struct pf_tree *tree)
+void pf_cache_evict(struct pf_tree *tree, unsigned tries)
 {
 	/* Twice round at most: the first time clears the marks, what is left the second time is pinned. */
-	uint64_t left = 2 * tree->nr_clean;
+	uint64_t left = 2 * tree->nr_clean < tries ? 2 * tree->nr_clean : tries;
 	for (; left && tree->nr_clean > tree->max_clean; left--) {
 		struct pf_node *node = TAILQ_FIRST(&tree->clean);
 		bool touched = atomic_exchange_explicit(&node->touched, false, memory_order_relaxed);

@@ -7,7 +7,8 @@
  *   I1  Hash, clock and states change under the exclusive tree lock only. So whoever holds the lock in either way can follow
  *       any pointer to a node until it lets go, and look-ups need no lock besides.
  *   I2  A look-up that loads pins what it loaded until it is done: each load brings it closer to its end, however
- *       small the cache and whatever else is evicted meanwhile. The bound is exceeded by pins only.
+ *       small the cache and whatever else is evicted meanwhile. The bound is exceeded by pins only, and for a while by a part of
+ *       it where all of its nodes were in use: the hand moves on by some nodes each time, for all others wait meanwhile.
  *   I3  No two nodes in the hash have the same number. A load that finds its number taken drops what it read.
  *   I4  A reader that lost a race may insert a node that nobody names any more. Its blocks cannot be given to anyone before
  *       the reader leaves (it inserts first, then exits the space's reader section); when they are,
@@ -37,7 +38,8 @@ void pf_cache_insert(struct pf_tree *tree, struct pf_node *node); /* with its nu
 void pf_cache_renumber(struct pf_tree *tree, struct pf_node *node, uint64_t number);
 void pf_cache_drop(struct pf_tree *tree,
 		   struct pf_node *node);  /* out of the hash; lives on while pinned. In no list. */
-void pf_cache_evict(struct pf_tree *tree); /* down to the bound */
+/* Down to the bound; looks at @tries nodes at most. */
+void pf_cache_evict(struct pf_tree *tree, unsigned tries);
 void pf_cache_set_clean(struct pf_tree *tree, struct pf_node *node); /* in no list before */
 void pf_cache_unset_clean(struct pf_tree *tree, struct pf_node *node);
 uint64_t pf_cache_new_number(struct pf_tree *tree);

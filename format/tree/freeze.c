@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+enum { EVICT_TRIES = 4 /* for each node that has become clean */ };
+
 void pf_tree_freeze(struct pf_tree *tree, uint64_t generation)
 {
 	assert(!tree->freezing && "one checkpoint at a time");
@@ -40,21 +42,36 @@ static void settle(struct pf_tree *tree, struct pf_node *node)
 	pf_cache_renumber(tree, node, node->ptr.addr[0]);
 }
 
-void pf_tree_durable(struct pf_tree *tree)
+static void thaw(struct pf_tree *tree, struct pf_node *node)
 {
-	assert(tree->freezing);
+	TAILQ_REMOVE(&tree->frozen[pf_node_level(node)], node, link);
+	atomic_fetch_sub_explicit(&tree->nr_frozen, 1, memory_order_relaxed);
+	assert(node->ptr.addr[0] && "durable, but not written");
+	if (node->superseded) {
+		pf_node_free_blocks(tree, node);
+		pf_cache_drop(tree, node);
+	} else {
+		settle(tree, node);
+		pf_cache_set_clean(tree, node);
+	}
+}
+
+/* Between two calls a node is frozen or clean, whatever others are: a txn that wants a frozen one copies it (and it is dropped when
+ * its turn comes), a clean one it changes in place, and frees its blocks in the txg of that change, as at any time after this
+ * checkpoint. From the leaves up, so that above what is still frozen all is frozen or dirty (tree_priv.h I3): nothing on the way that
+ * settle() goes can have been evicted, and what has been evicted is named by its address, in a frozen parent too. */
+bool pf_tree_durable(struct pf_tree *tree, unsigned most)
+{
+	assert(tree->freezing && most);
+	unsigned left = most;
 	for (unsigned level = 0; level < PF_TREE_LEVELS; level++) {
 		struct pf_node *node;
 		while ((node = TAILQ_FIRST(&tree->frozen[level]))) {
-			TAILQ_REMOVE(&tree->frozen[level], node, link);
-			assert(node->ptr.addr[0] && "durable, but not written");
-			if (node->superseded) {
-				pf_node_free_blocks(tree, node);
-				pf_cache_drop(tree, node);
-			} else {
-				settle(tree, node);
-				pf_cache_set_clean(tree, node);
+			if (!left--) {
+				pf_cache_evict(tree, EVICT_TRIES * most);
+				return true;
 			}
+			thaw(tree, node);
 		}
 	}
 	for (unsigned i = 0; i < tree->nr_bad_runs; i++)
@@ -65,5 +82,6 @@ void pf_tree_durable(struct pf_tree *tree)
 	tree->bad_members = 0;
 	tree->nr_frozen = 0;
 	tree->freezing = false;
-	pf_cache_evict(tree);
+	pf_cache_evict(tree, EVICT_TRIES * most);
+	return false;
 }

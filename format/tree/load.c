@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+enum { EVICT_TRIES = 256 }; /* for each node that is loaded */
+
 /* Once for each place: a damaged node is met again by every operation that needs it. @helped: another copy is good. */
 static void report(struct pf_tree *tree, pf_addr addr, int err, bool helped)
 {
@@ -139,7 +141,7 @@ int pf_cache_load(struct pf_view *v)
 		atomic_fetch_add_explicit(&tree->nr_misses, 1, memory_order_relaxed);
 		pthread_rwlock_wrlock(&tree->lock);
 		insert(v, node);
-		pf_cache_evict(tree);
+		pf_cache_evict(tree, EVICT_TRIES);
 		pthread_rwlock_unlock(&tree->lock);
 	}
 	/* After the insertion: see cache.h I4. */

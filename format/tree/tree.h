@@ -129,9 +129,10 @@ void pf_tree_freeze(struct pf_tree *tree, uint64_t generation);
 int pf_tree_write_frozen(struct pf_tree *tree, struct pf_ptr *root, unsigned *root_level);
 /* Members on which writes failed in the last call. */
 uint32_t pf_tree_blamed(const struct pf_tree *tree);
-/* Under the exclusive lock, G is durable: frozen nodes become clean under their addresses, pointers of newer nodes are
- * patched, nodes that were copied meanwhile are dropped and their blocks freed in the current txg (pf_space_free). */
-void pf_tree_durable(struct pf_tree *tree);
+/* Under the exclusive lock, G is durable: at most @most frozen nodes become clean under their addresses, pointers of newer nodes are
+ * patched, nodes that were copied meanwhile are dropped and their blocks freed in the current txg (pf_space_free). True: there are
+ * more, to be called again. The lock may be given up in between, as others wait for it; no freeze comes before the end. */
+bool pf_tree_durable(struct pf_tree *tree, unsigned most);
 
 struct pf_tree_stats {
 	uint64_t dirty_nodes, frozen_nodes, clean_nodes;

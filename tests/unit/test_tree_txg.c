@@ -325,9 +325,11 @@ static void *checkpointer(void *arg)
 		MUST(!pf_tree_write_frozen(w.tree, &super.root, &super.root_level));
 		MUST(!pf_space_write(w.rig.space, w.rig.generation, &super, &changed));
 		rig_flush(&w.rig);
-		pf_tree_lock(w.tree);
-		pf_tree_durable(w.tree);
-		pf_tree_unlock(w.tree);
+		for (bool more = true; more;) {
+			pf_tree_lock(w.tree);
+			more = pf_tree_durable(w.tree, 2);
+			pf_tree_unlock(w.tree);
+		}
 		pf_space_durable(w.rig.space);
 		w.rig.super = super;
 		atomic_fetch_add(&nr_checkpoints, 1);

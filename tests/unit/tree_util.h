@@ -119,9 +119,12 @@ static inline int world_write(struct world *w)
 
 static inline void world_durable(struct world *w)
 {
-	pf_tree_lock(w->tree);
-	pf_tree_durable(w->tree);
-	pf_tree_unlock(w->tree);
+	bool more = true;
+	while (more) {
+		pf_tree_lock(w->tree);
+		more = pf_tree_durable(w->tree, 3);
+		pf_tree_unlock(w->tree);
+	}
 	rig_durable(&w->rig, &w->super);
 	model_copy(&w->committed, &w->frozen);
 }
