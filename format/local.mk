@@ -89,6 +89,7 @@ libpoolfs_a_SOURCES = \
 	format/space/space.c \
 	format/space/space.h \
 	format/space/table.c \
+	format/space/table_int.h \
 	format/space/txg.c \
 	format/space/write.c \
 	format/tree/cache.c \

@@ -28,6 +28,7 @@
 #include "space/bits.h"
 #include "space/discard_int.h"
 #include "space/home_int.h"
+#include "space/table_int.h"
 
 #include <pthread.h>
 
@@ -169,24 +170,6 @@ void pf_group_evict(struct pf_space *space, unsigned tries);
 void pf_group_evict_batch(struct pf_space *space); /* what a batch of the checkpoint has loaded; drops the lock */
 /* Clears bits of 'used' where the groups are loaded. */
 void pf_group_release(struct pf_space_member *m, struct pf_run run);
-
-/* -- table.c -- */
-/* Reads roots and table blocks of all members as their root_* say. Not @strict: takes what is readable. */
-int pf_table_read_all(struct pf_space *space, bool strict, struct pf_diag *diag);
-struct pf_map_expect { /* what the table says of a map */
-	uint64_t generation, crc;
-	uint32_t group;
-	uint16_t free_blocks, free_quads;
-	uint8_t slot;
-};
-struct pf_map_expect pf_map_expect_of(const struct pf_space_member *m, uint32_t group);
-int pf_table_unpack_map(const struct pf_space *space, const struct pf_space_member *m,
-			const struct pf_map_expect *expect, const void *block, uint64_t *words);
-/* These return the CRC; the caller has put the bits into a map. */
-uint64_t pf_table_seal_map(const struct pf_space *space, const struct pf_space_member *m, const struct pf_new_map *new,
-			   uint64_t generation, struct pf_disk_map *map);
-uint64_t pf_table_pack(const struct pf_space *space, const struct pf_space_member *m, uint32_t table, void *block);
-uint64_t pf_table_pack_root(const struct pf_space *space, const struct pf_space_member *m, void *root);
 
 /* -- reserve.c: all with the lock held -- */
 uint64_t pf_space_kept_quads(const struct pf_space_member *m, enum pf_space_use use); /* I7 */

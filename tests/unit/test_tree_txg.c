@@ -60,6 +60,63 @@ START_TEST(changes_at_every_step_of_a_checkpoint)
 }
 END_TEST
 
+/* The frozen nodes become clean one by one; in between some are changed that have had their turn, some that have not. */
+START_TEST(changes_between_the_parts_of_durable)
+{
+	unsigned nr_parts = 0;
+	world_new(&w, (uint64_t)_i, (uint64_t[]){ 64 << 10, 1 << 20, 64 << 20 }[_i % 3], 1 + (unsigned)_i % 2);
+	for (unsigned round = 0; round < 25; round++) {
+		random_changes((unsigned)rnd(&w, 150));
+		world_freeze(&w);
+		random_changes((unsigned)rnd(&w, 20));
+		MUST(!world_write(&w));
+		random_changes((unsigned)rnd(&w, 10));
+		while (world_thaw(&w, 1 + (unsigned)rnd(&w, 3))) {
+			nr_parts++;
+			random_changes((unsigned)rnd(&w, 5));
+			if (rnd(&w, 6) == 0)
+				world_compare(&w);
+		}
+		MUST(!pf_tree_frozen(w.tree));
+		world_thawed(&w);
+		world_walk(&w);
+		world_compare(&w);
+		if (rnd(&w, 6) == 0) {
+			world_reopen(&w);
+			world_compare(&w);
+		}
+		world_checkpoint(&w);
+		world_walk_all(&w);
+	}
+	MUST(nr_parts > 50);
+	world_free(&w);
+}
+END_TEST
+
+/* A third of the nodes is deleted in each of the gaps: of those that have not had their turn the blocks come back all the same. */
+START_TEST(emptied_between_the_parts_of_durable)
+{
+	world_new(&w, (uint64_t)_i, 1 << 20, 1);
+	random_changes(500);
+	world_freeze(&w);
+	MUST(!world_write(&w));
+	while (world_thaw(&w, 1)) {
+		for (size_t nr = w.model.nr / 3 + 1; nr && w.model.nr; nr--)
+			MUST(!world_del_one(&w, w.model.items[rnd(&w, w.model.nr)].key));
+	}
+	while (w.model.nr)
+		MUST(!world_del_one(&w, w.model.items[0].key));
+	world_thawed(&w);
+	world_walk(&w);
+	MUST(w.nr_nodes > 1);
+	MUST(!rig_stats(&w.rig).node_blocks);
+	world_checkpoint(&w);
+	world_walk_all(&w);
+	MUST(!w.nr_nodes);
+	world_free(&w);
+}
+END_TEST
+
 /* Nothing is left of the frozen tree in the live one when it becomes durable. */
 START_TEST(emptied_while_frozen)
 {
@@ -325,11 +382,8 @@ static void *checkpointer(void *arg)
 		MUST(!pf_tree_write_frozen(w.tree, &super.root, &super.root_level));
 		MUST(!pf_space_write(w.rig.space, w.rig.generation, &super, &changed));
 		rig_flush(&w.rig);
-		for (bool more = true; more;) {
-			pf_tree_lock(w.tree);
-			more = pf_tree_durable(w.tree, 2);
-			pf_tree_unlock(w.tree);
-		}
+		while (world_thaw(&w, 2))
+			;
 		pf_space_durable(w.rig.space);
 		w.rig.super = super;
 		atomic_fetch_add(&nr_checkpoints, 1);
@@ -361,6 +415,8 @@ static Suite *suite(void)
 	Suite *s = suite_create("tree_txg");
 	TCase *t = tcase_create("tree_txg");
 	tcase_add_loop_test(t, changes_at_every_step_of_a_checkpoint, 0, 9);
+	tcase_add_loop_test(t, changes_between_the_parts_of_durable, 0, 9);
+	tcase_add_loop_test(t, emptied_between_the_parts_of_durable, 0, 4);
 	tcase_add_loop_test(t, emptied_while_frozen, 0, 6);
 	tcase_add_test(t, nothing_to_write_keeps_the_root);
 	tcase_add_test(t, writes_are_large_and_sequential);

@@ -117,16 +117,26 @@ static inline int world_write(struct world *w)
 	return err ? err : pf_space_write(w->rig.space, w->rig.generation + 1, &w->super, &changed);
 }
 
-static inline void world_durable(struct world *w)
+/* A part of the frozen nodes. True: there are more. */
+static inline bool world_thaw(struct world *w, unsigned most)
 {
-	bool more = true;
-	while (more) {
-		pf_tree_lock(w->tree);
-		more = pf_tree_durable(w->tree, 3);
-		pf_tree_unlock(w->tree);
-	}
+	pf_tree_lock(w->tree);
+	bool more = pf_tree_durable(w->tree, most);
+	pf_tree_unlock(w->tree);
+	return more;
+}
+
+static inline void world_thawed(struct world *w)
+{
 	rig_durable(&w->rig, &w->super);
 	model_copy(&w->committed, &w->frozen);
+}
+
+static inline void world_durable(struct world *w)
+{
+	while (world_thaw(w, 3))
+		;
+	world_thawed(w);
 }
 
 static inline void world_checkpoint(struct world *w)
