@@ -149,7 +149,6 @@ static void next_map(struct plan *p, struct pf_maps *maps, struct pf_disk_map *m
 	uint64_t words[PF_MAP_WORDS];
 	apply(p->alloc, p->nr_alloc, &p->at_alloc, group, maps->disk, pf_bits_set);
 	apply(p->freed, p->nr_freed, &p->at_freed, group, maps->disk, pf_bits_clear);
-	maps->unsaved = true;
 	memcpy(words, maps->disk, sizeof(words));
 	apply(p->next_txg, p->nr_next_txg, &p->at_next_txg, group, words, pf_bits_set);
 	pf_bits_pack(words, map->used);
@@ -202,12 +201,15 @@ static int hold_late(struct plan *p, uint32_t group, struct pf_maps **held)
 	return err;
 }
 
-static void let_go(struct plan *p, struct pf_maps **held, unsigned nr)
+/* The 'disk' of the first @nr_done is that of G now. */
+static void let_go(struct plan *p, struct pf_maps **held, unsigned nr, unsigned nr_done)
 {
 	pthread_mutex_lock(&p->space->lock);
 	for (unsigned i = 0; i < nr; i++) {
-		if (held[i])
-			held[i]->held = false;
+		if (!held[i])
+			continue;
+		held[i]->unsaved = held[i]->unsaved || i < nr_done;
+		held[i]->held = false;
 	}
 	pf_group_evict_batch(p->space);
 	pthread_mutex_unlock(&p->space->lock);
@@ -219,14 +221,19 @@ static int prepare_maps(struct plan *p, const uint32_t *groups, unsigned nr, str
 {
 	struct pf_maps *held[PF_SPACE_BATCH] = { 0 };
 	size_t first = p->m->nr_new_maps;
+	unsigned nr_done = 0;
 	int err = hold_maps(p, groups, nr, held);
-	for (unsigned i = 0; i < nr && !err; i++) {
-		if (!held[i])
-			err = hold_late(p, groups[i], &held[i]);
-		if (held[i] && !err)
-			next_map(p, held[i], &maps[p->m->nr_new_maps - first]);
+	while (!err && nr_done < nr) {
+		struct pf_maps **one = &held[nr_done];
+		if (!*one)
+			err = hold_late(p, groups[nr_done], one);
+		if (err)
+			break;
+		if (*one)
+			next_map(p, *one, &maps[p->m->nr_new_maps - first]);
+		nr_done++;
 	}
-	let_go(p, held, nr);
+	let_go(p, held, nr, nr_done);
 	return err;
 }
 
