@@ -182,6 +182,7 @@ static void set_bad(struct pf_space *space, struct pf_space_member *m, uint32_t 
 	g->flags |= PF_GROUP_BAD | (err == -EIO ? PF_GROUP_RETRY : 0);
 	space->bad_groups++;
 	if (err == -EIO) {
+		space->retry_groups++;
 		space->unreadable |= UINT32_C(1) << m->id;
 		pf_set_suspect(space->set, m->id);
 	}
@@ -201,6 +202,7 @@ unsigned pf_group_retry(struct pf_space *space, struct pf_space_member *m, const
 			continue;
 		g->flags &= (uint8_t) ~(PF_GROUP_BAD | PF_GROUP_RETRY);
 		space->bad_groups--;
+		space->retry_groups--;
 		nr_retry++;
 		/* no free into it has been dropped so far, so the committed map is what it was */
 		pf_group_set_free(m, groups[i], g->disk_free_blocks, g->disk_free_quads);
@@ -211,9 +213,10 @@ unsigned pf_group_retry(struct pf_space *space, struct pf_space_member *m, const
 bool pf_group_retry_all(struct pf_space *space)
 {
 	bool any = false;
-	for (unsigned i = 0; i < space->nr && space->bad_groups; i++) {
+	/* a freeze asks for it, and all wait meanwhile: not for maps that stay bad until fsck */
+	for (unsigned i = 0; i < space->nr && space->retry_groups; i++) {
 		struct pf_space_member *m = &space->members[i];
-		for (uint32_t g = 0; g < m->geo.nr_groups; g++)
+		for (uint32_t g = 0; g < m->geo.nr_groups && space->retry_groups; g++)
 			any |= pf_group_retry(space, m, &g, 1) > 0;
 	}
 	return any;

@@ -128,7 +128,7 @@ struct pf_space {
 	uint64_t missed_blocks;      /* what a promise was last refused for: who asks again shall find it, a trim leaves so much */
 	uint32_t blamed; /* the checkpoint's */
 	uint32_t unreadable;
-	unsigned bad_groups;
+	unsigned bad_groups, retry_groups; /* those that are tried again are bad ones too */
 	uint64_t dropped_blocks, dropping_blocks;
 	struct pf_maps *newest, *oldest;
 	unsigned nr_loaded, max_loaded, nr_spare;

@@ -181,15 +181,10 @@ void pf_space_stats(struct pf_space *space, struct pf_space_stats *out)
 
 bool pf_space_retry_maps(struct pf_space *space)
 {
-	unsigned nr = 0;
 	pthread_mutex_lock(&space->lock);
-	for (unsigned i = 0; i < space->nr && space->bad_groups; i++) {
-		struct pf_space_member *m = &space->members[i];
-		for (uint32_t g = 0; g < m->geo.nr_groups; g++)
-			nr += pf_group_retry(space, m, &g, 1);
-	}
+	bool any = pf_group_retry_all(space);
 	pthread_mutex_unlock(&space->lock);
-	return nr;
+	return any;
 }
 
 void pf_space_begin_reclaim(struct pf_space *space)
@@ -292,6 +287,7 @@ int pf_space_replace_map(struct pf_space *space, unsigned member, uint64_t group
 	if (err)
 		goto out;
 	if (g->flags & PF_GROUP_BAD) {
+		space->retry_groups -= (g->flags & PF_GROUP_RETRY) != 0;
 		g->flags &= (uint8_t) ~(PF_GROUP_BAD | PF_GROUP_RETRY);
 		space->bad_groups--;
 	}

@@ -35,7 +35,8 @@
  *       by nothing while there is another place. Outside of it nodes go where the host has allocated the whole group. While the host
  *       refuses that, what is free in the home is all the room that nodes have.
  *
- * Locks: one mutex inside, never held across I/O to load a map... a load drops it and looks again.
+ * Locks: one mutex inside, never held across I/O to load a map... a load drops it and looks again. The checkpoint's part gives it
+ * up after a few maps or runs: nothing here keeps the others waiting for longer than that takes.
  * commit/free/freeze are called under the exclusive tree lock; alloc/unalloc from anywhere.
  *
  * Uses: base, ondisk, member.
@@ -118,7 +119,7 @@ uint32_t pf_space_unreadable(struct pf_space *space);
 /* These have failed: I10. */
 void pf_space_fail_members(struct pf_space *space, uint32_t mask);
 /* G is durable: its slots are the committed ones, freed(G) is released as soon as I4 allows. Needs no tree lock:
- * releasing many runs takes milliseconds. */
+ * releasing many runs takes milliseconds, in pieces between which others allocate. */
 void pf_space_durable(struct pf_space *space);
 
 /* -- readers (I4): around the I/O on blocks found through the tree; enter while the tree lock is still held ------- */

@@ -164,6 +164,7 @@ static void next_map(struct plan *p, struct pf_maps *maps, struct pf_disk_map *m
 /* A group without maps is bad: its frees are dropped (I5). Nothing can have been allocated in it. */
 static int skip_bad(struct plan *p, uint32_t group)
 {
+	p->space->retry_groups -= (p->m->groups[group].flags & PF_GROUP_RETRY) != 0;
 	p->m->groups[group].flags &= (uint8_t)~PF_GROUP_RETRY; /* from now on its map is wrong */
 	p->space->dropping_blocks += apply(p->freed, p->nr_freed, &p->at_freed, group, NULL, NULL);
 	return apply(p->alloc, p->nr_alloc, &p->at_alloc, group, NULL, NULL) ? -EIO : 0;
