@@ -167,6 +167,57 @@ int pf_aio_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
 	return first;
 }
 
+#define BEHIND_PIECE_BYTES (UINT64_C(128) << 10) /* some 100 us of a solid state disk */
+#define BEHIND_BYTES (2 * BEHIND_PIECE_BYTES)    /* one is ready when the other ends */
+#define BEHIND_REQS (BEHIND_BYTES / PF_BLOCK_SIZE)
+
+/* What comes next of @reqs: from byte *done of request *next on, which move on. Of a request that has failed the rest is left out. */
+static unsigned cut(const struct pf_aio_req *reqs, unsigned nr, unsigned *next, uint64_t *done, struct pf_aio_req *parts, unsigned *of)
+{
+	uint64_t left = BEHIND_BYTES;
+	unsigned n = 0;
+	while (*next < nr && n < BEHIND_REQS && left) {
+		const struct pf_aio_req *req = &reqs[*next];
+		uint64_t len = req->result ? 0 : req->len_bytes - *done;
+		if (len) {
+			len = len < BEHIND_PIECE_BYTES ? len : BEHIND_PIECE_BYTES;
+			len = len < left ? len : left;
+			parts[n] = *req;
+			parts[n].off_bytes += *done;
+			parts[n].buf = (char *)req->buf + *done;
+			parts[n].len_bytes = len;
+			of[n++] = *next;
+			left -= len;
+			*done += len;
+		}
+		if (req->result || *done == req->len_bytes) {
+			++*next;
+			*done = 0;
+		}
+	}
+	return n;
+}
+
+int pf_aio_run_behind(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
+{
+	struct pf_aio_req parts[BEHIND_REQS];
+	unsigned of[BEHIND_REQS], next = 0, n;
+	uint64_t done = 0;
+	int first = 0;
+	for (unsigned i = 0; i < nr; i++)
+		reqs[i].result = 0;
+	while ((n = cut(reqs, nr, &next, &done, parts, of))) {
+		pf_aio_run(aio, parts, n);
+		for (unsigned i = 0; i < n; i++) {
+			if (!reqs[of[i]].result)
+				reqs[of[i]].result = parts[i].result;
+		}
+	}
+	for (unsigned i = 0; i < nr && !first; i++)
+		first = reqs[i].result;
+	return first;
+}
+
 /* -- flushes ----------------------------------------------------------------------------------------------------- */
 static void *flush_direct(void *arg)
 {

@@ -158,12 +158,12 @@ static void run_requests(struct pf_pool *pool, struct pf_stage *batch)
 		if (all)
 			memcpy(all + at, reqs, nr * sizeof(*all));
 		else
-			pf_aio_run(pool->set->aio, reqs, nr);
+			pf_aio_run_behind(pool->set->aio, reqs, nr);
 		at += nr;
 	}
 	if (!all)
 		return;
-	pf_aio_run(pool->set->aio, all, total);
+	pf_aio_run_behind(pool->set->aio, all, total);
 	at = 0;
 	for (struct pf_stage *s = batch; s; s = s->batch) {
 		if (!has_requests(s))

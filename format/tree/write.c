@@ -196,7 +196,7 @@ static int write_batch(struct batch *b, struct goals *goals)
 		return err;
 	assign_addresses(b);
 	pack_batch(b);
-	err = pf_aio_run(b->tree->set->aio, b->reqs, b->nr_places);
+	err = pf_aio_run_behind(b->tree->set->aio, b->reqs, b->nr_places);
 	memset(b->failed, 0, sizeof(b->failed));
 	for (unsigned p = 0; p < b->nr_places; p++) {
 		const struct place *place = &b->places[p];
