@@ -2,6 +2,7 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
 
 #define KERNEL_MS 200 /* what the kernel usually needs by far */
@@ -12,6 +13,11 @@ static void *run(void *arg)
 	thread->run(thread->arg);
 	sem_post(&thread->ended);
 	return NULL;
+}
+
+void pf_thread_breathe(void)
+{
+	sched_yield();
 }
 
 int pf_thread_start(struct pf_thread *thread, void *(*function)(void *arg), void *arg)

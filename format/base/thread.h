@@ -23,6 +23,10 @@ struct pf_thread {
 	sem_t ended;
 };
 
+/* Lets those run who wait for a processor. Who computes for nobody in particular does that each 50 us or so, without locks: kernels let
+ * a thread run for milliseconds while others wait that would need it for microseconds. */
+void pf_thread_breathe(void);
+
 /* @thread stays where it is until it is joined. 0 or -errno. */
 int pf_thread_start(struct pf_thread *thread, void *(*run)(void *arg), void *arg);
 void pf_thread_join(struct pf_thread *thread);

@@ -2,6 +2,7 @@
 #include "block/write.h"
 
 #include "base/csum.h"
+#include "base/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ static int preferred_member(struct pf_pool *pool, const struct pf_write *w, uint
 /* Blocks scattered over a file find no place beside their neighbours, whose next block is the one that is overwritten. They are
  * allocated together, so that they lie side by side and leave in one request. */
 #define SCATTERED_RUNS 4 /* in a row; more than so many */
+#define BREATHE_RUNS  16 /* no fsync has so many as a rule, a drain has */
 
 struct pf_scattered {
 	bool any;
@@ -190,8 +192,10 @@ static int place_all(struct pf_pool *pool, struct pf_write *w)
 {
 	struct pf_scattered s = { .any = is_scattered(pool, w), .left = w->nr_blocks };
 	int err = 0;
-	for (unsigned i = 0, nr; i < w->nr_blocks && !err; i += nr) {
+	for (unsigned i = 0, nr, nr_runs = 0; i < w->nr_blocks && !err; i += nr) {
 		nr = run_at(w, i);
+		if (++nr_runs % BREATHE_RUNS == 0)
+			pf_thread_breathe();
 		err = place_run(pool, w, &s, w->blocks[i].block, nr);
 	}
 	end_scattered(pool, w, &s);
@@ -306,6 +310,8 @@ static int build_requests(struct pf_pool *pool, struct pf_write *w, struct pf_bl
 	unsigned first = 0;
 	for (unsigned i = 0; i < w->nr_pieces; i++) {
 		const struct pf_piece *piece = &w->pieces[i];
+		if ((i + 1) % BREATHE_RUNS == 0)
+			pf_thread_breathe();
 		for (unsigned off = 0; off < piece->nr;) {
 			unsigned nr = piece->nr - off < PF_MAX_EXTENT_BLOCKS ? piece->nr - off : PF_MAX_EXTENT_BLOCKS;
 			int err = add_stretch(pool, w, io, first, nr, piece->addr + off);

@@ -169,7 +169,7 @@ int pf_aio_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
 
 #define BEHIND_PIECE_BYTES (UINT64_C(128) << 10) /* some 100 us of a solid state disk */
 #define BEHIND_BYTES (2 * BEHIND_PIECE_BYTES)    /* one is ready when the other ends */
-#define BEHIND_REQS (BEHIND_BYTES / PF_BLOCK_SIZE)
+#define BEHIND_REQS 8u /* the kernel works off what was submitted at once, while nobody else gets its processor */
 
 /* What comes next of @reqs: from byte *done of request *next on, which move on. Of a request that has failed the rest is left out. */
 static unsigned cut(const struct pf_aio_req *reqs, unsigned nr, unsigned *next, uint64_t *done, struct pf_aio_req *parts, unsigned *of)

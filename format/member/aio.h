@@ -44,8 +44,8 @@ void pf_aio_destroy(struct pf_aio *aio);
 /* Runs all, waits for all. Returns 0 or the first negative result. */
 int pf_aio_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr);
 
-/* The same for what nobody waits for, so that what others ask of the disk meanwhile waits behind little: in requests of 128 KiB at most, and
- * with 256 KiB under way. */
+/* The same for what nobody waits for, so that what others ask of the disk meanwhile waits behind little: in requests of 128 KiB at most, of
+ * which 8 and 256 KiB are under way. */
 int pf_aio_run_behind(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr);
 
 /* Flushes all, in parallel, waits for all. results[i] may be NULL. Returns 0 or the first error. */

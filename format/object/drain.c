@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "object/drain.h"
 
+#include "base/thread.h"
+
 #include "object/data.h"
 #include "object/path.h"
 #include "object/stage_int.h"
@@ -61,8 +63,10 @@ static int map_some(struct pf_pool *pool, struct pf_stage *s, unsigned from, uns
 	change.write = &some;
 	change.durable = how == PF_MAP_PROMISED;
 	int err = pf_data_apply(pool, inode, &change);
-	if (how == PF_MAP_LOCKING)
-		pthread_rwlock_unlock(&inode->lock);
+	if (how != PF_MAP_LOCKING)
+		return err;
+	pthread_rwlock_unlock(&inode->lock);
+	pf_thread_breathe();
 	return err;
 }
 

@@ -5,6 +5,7 @@
  * a failed write leaves nothing behind but changed 'disk' bitmaps, and applying the same lists to them again changes
  * nothing.
  */
+#include "base/thread.h"
 #include "space/private.h"
 
 #include <stdlib.h>
@@ -233,6 +234,7 @@ static int prepare_maps(struct plan *p, const uint32_t *groups, unsigned nr, str
 		if (*one)
 			next_map(p, *one, &maps[p->m->nr_new_maps - first]);
 		nr_done++;
+		pf_thread_breathe();
 	}
 	let_go(p, held, nr, nr_done);
 	return err;
@@ -249,7 +251,7 @@ static int write_blocks(struct pf_space *space, struct pf_space_member *m, const
 					       .buf = buf + (size_t)i * PF_BLOCK_SIZE,
 					       .len_bytes = PF_BLOCK_SIZE };
 	}
-	return nr ? pf_aio_run(space->set->aio, reqs, nr) : 0;
+	return nr ? pf_aio_run_behind(space->set->aio, reqs, nr) : 0;
 }
 
 static int write_maps(struct plan *p, uint8_t *buf)
