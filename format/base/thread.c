@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdint.h>
 #include <time.h>
 
+#define LONG_BREATH_NS 1000000
+#define SKIPPED_BREATHS 100
 #define KERNEL_MS 200 /* what the kernel usually needs by far */
 
 static void *run(void *arg)
@@ -15,9 +18,25 @@ static void *run(void *arg)
 	return NULL;
 }
 
-void pf_thread_breathe(void)
+static int64_t now_ns(void)
 {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Several threads at once may count wrongly: then it is a breath more or less. */
+void pf_thread_breathe(struct pf_breath *breath)
+{
+	unsigned nr_skip = atomic_load_explicit(&breath->nr_skip, memory_order_relaxed);
+	if (nr_skip) {
+		atomic_store_explicit(&breath->nr_skip, nr_skip - 1, memory_order_relaxed);
+		return;
+	}
+	int64_t start = now_ns();
 	sched_yield();
+	if (now_ns() - start > LONG_BREATH_NS)
+		atomic_store_explicit(&breath->nr_skip, SKIPPED_BREATHS, memory_order_relaxed);
 }
 
 int pf_thread_start(struct pf_thread *thread, void *(*function)(void *arg), void *arg)

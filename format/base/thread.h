@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct pf_thread {
@@ -23,9 +24,13 @@ struct pf_thread {
 	sem_t ended;
 };
 
-/* Lets those run who wait for a processor. Who computes for nobody in particular does that each 50 us or so, without locks: kernels let
- * a thread run for milliseconds while others wait that would need it for microseconds. */
-void pf_thread_breathe(void);
+/* Lets those run who wait for a processor. Who computes for nobody in particular does that now and then, without locks: kernels let a
+ * thread run for milliseconds while others wait that would need it for microseconds. Where they need it for long, though, he
+ * would never get on: then it does nothing for a while. */
+struct pf_breath {
+	atomic_uint nr_skip;
+};
+void pf_thread_breathe(struct pf_breath *breath);
 
 /* @thread stays where it is until it is joined. 0 or -errno. */
 int pf_thread_start(struct pf_thread *thread, void *(*run)(void *arg), void *arg);

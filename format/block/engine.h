@@ -18,6 +18,7 @@
 #define PF_BLOCK_ENGINE_H
 
 #include "base/hold.h"
+#include "base/thread.h"
 #include "block/bufpool.h"
 #include "log/log.h"
 #include "ondisk/super.h"
@@ -73,6 +74,7 @@ struct pf_pool {
 	TAILQ_HEAD(, pf_stage) drains; /* in the order of their numbers */
 	uint64_t nr_drains;            /* so far */
 	pthread_cond_t drains_changed;
+	struct pf_breath breath; /* of who drains */
 
 	/* NULL: no log (before version 6, read-only, or while its records are being redone) */
 	struct pf_log *log;

@@ -2,7 +2,6 @@
 #include "block/write.h"
 
 #include "base/csum.h"
-#include "base/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +38,8 @@ static int preferred_member(struct pf_pool *pool, const struct pf_write *w, uint
 /* Blocks scattered over a file find no place beside their neighbours, whose next block is the one that is overwritten. They are
  * allocated together, so that they lie side by side and leave in one request. */
 #define SCATTERED_RUNS 4 /* in a row; more than so many */
-#define BREATHE_RUNS  16 /* no fsync has so many as a rule, a drain has */
+#define OVERWRITE_MIN 64 /* blocks; so many are worth a place of their own beside the neighbour */
+#define BREATHE_RUNS  32 /* no fsync has so many as a rule, a drain has */
 
 struct pf_scattered {
 	bool any;
@@ -143,6 +143,9 @@ static int place_run(struct pf_pool *pool, struct pf_write *w, struct pf_scatter
 		struct pf_extent e = { 0 };
 		uint64_t end = start + nr;
 		err = pf_extent_find(pool, w->data_id, start, &e);
+		/* in the middle of the file nothing is won by a hole that happens to be behind the neighbour */
+		if (!err && e.start <= start && nr < OVERWRITE_MIN)
+			goal = 0;
 		while (!err && e.start < end && !(e.flags & PF_EXTENT_UNWRITTEN))
 			err = pf_extent_find(pool, w->data_id, e.start + e.nr, &e);
 		if (err == -ENOENT || (!err && e.start >= end))
@@ -195,7 +198,7 @@ static int place_all(struct pf_pool *pool, struct pf_write *w)
 	for (unsigned i = 0, nr, nr_runs = 0; i < w->nr_blocks && !err; i += nr) {
 		nr = run_at(w, i);
 		if (++nr_runs % BREATHE_RUNS == 0)
-			pf_thread_breathe();
+			pf_thread_breathe(&pool->breath);
 		err = place_run(pool, w, &s, w->blocks[i].block, nr);
 	}
 	end_scattered(pool, w, &s);
@@ -311,7 +314,7 @@ static int build_requests(struct pf_pool *pool, struct pf_write *w, struct pf_bl
 	for (unsigned i = 0; i < w->nr_pieces; i++) {
 		const struct pf_piece *piece = &w->pieces[i];
 		if ((i + 1) % BREATHE_RUNS == 0)
-			pf_thread_breathe();
+			pf_thread_breathe(&pool->breath);
 		for (unsigned off = 0; off < piece->nr;) {
 			unsigned nr = piece->nr - off < PF_MAX_EXTENT_BLOCKS ? piece->nr - off : PF_MAX_EXTENT_BLOCKS;
 			int err = add_stretch(pool, w, io, first, nr, piece->addr + off);

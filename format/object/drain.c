@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "object/drain.h"
 
-#include "base/thread.h"
-
 #include "object/data.h"
 #include "object/path.h"
 #include "object/stage_int.h"
@@ -66,7 +64,7 @@ static int map_some(struct pf_pool *pool, struct pf_stage *s, unsigned from, uns
 	if (how != PF_MAP_LOCKING)
 		return err;
 	pthread_rwlock_unlock(&inode->lock);
-	pf_thread_breathe();
+	pf_thread_breathe(&pool->breath);
 	return err;
 }
 

@@ -5,7 +5,6 @@
  * a failed write leaves nothing behind but changed 'disk' bitmaps, and applying the same lists to them again changes
  * nothing.
  */
-#include "base/thread.h"
 #include "space/private.h"
 
 #include <stdlib.h>
@@ -234,7 +233,6 @@ static int prepare_maps(struct plan *p, const uint32_t *groups, unsigned nr, str
 		if (*one)
 			next_map(p, *one, &maps[p->m->nr_new_maps - first]);
 		nr_done++;
-		pf_thread_breathe();
 	}
 	let_go(p, held, nr, nr_done);
 	return err;

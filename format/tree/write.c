@@ -6,7 +6,6 @@
  * copy finds no room or fails is not written at all. Runs without the tree lock: frozen bytes never change, the frozen lists belong to the checkpoint alone, and only the
  * hash, which leads to children, is looked at under the shared lock.
  */
-#include "base/thread.h"
 #include "tree/cache.h"
 
 #include <stdlib.h>
@@ -146,8 +145,6 @@ static void assign_addresses(struct batch *b)
 	}
 }
 
-#define BREATHE_NODES 16
-
 static void pack_batch(struct batch *b)
 {
 	struct pf_tree *tree = b->tree;
@@ -158,8 +155,6 @@ static void pack_batch(struct batch *b)
 		if (pf_node_level(&packed))
 			name_children(tree, &packed);
 		ptr->crc = pf_node_seal(packed.buf, tree->set->super.pool_uuid, ptr->addr, ptr->generation);
-		if ((i + 1) % BREATHE_NODES == 0)
-			pf_thread_breathe();
 	}
 }
 

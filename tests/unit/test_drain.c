@@ -319,12 +319,16 @@ START_TEST(scattered_over_unwritten_ones)
 }
 END_TEST
 
-/* One block synced after the other, each at a random place. */
+/* One block synced after the other, each at a random place; then those behind them, where the blocks that they have left are free. */
 START_TEST(synced_blocks_lie_side_by_side)
 {
-	static const unsigned at[] = { 40, 7, 33, 12, 60, 3 };
+	static const unsigned at[] = { 40, 7, 33, 12, 60, 3, 41, 8, 34, 13, 61, 4 };
 	pf_addr last = 0;
 	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		if (i == 6) {
+			settle();
+			last = 0;
+		}
 		write_block(at[i]);
 		ck_ok(pf_fsync(POOL, file));
 		pf_addr now = place_of(at[i]);

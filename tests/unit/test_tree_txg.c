@@ -175,7 +175,7 @@ START_TEST(writes_are_large_and_sequential)
 	world_freeze(&w);
 	MUST(pf_tree_dirty(w.tree) == 0);
 	MUST(!pf_tree_write_frozen(w.tree, &w.super.root, &w.super.root_level));
-	MUST(simdisk_count(simworld_disk(w.rig.world, 0), SIM_WRITE) - writes <= dirty / 64 + 3);
+	MUST(simdisk_count(simworld_disk(w.rig.world, 0), SIM_WRITE) - writes <= dirty / 8 + 3);
 	MUST(!world_write(&w));
 	world_durable(&w);
 	world_walk_all(&w);
