@@ -4,6 +4,15 @@
 . "$(dirname "$0")/functions.sh"
 need flock
 
+# -- what "no byte" rests on
+before=$(fingerprint)
+printf '\0\0' >probe
+[ "$before" != "$(fingerprint)" ] || fail "a new file is not seen"
+before=$(fingerprint)
+printf 'x' | dd of=probe conv=notrunc status=none
+[ "$before" != "$(fingerprint)" ] || fail "a changed byte is not seen"
+rm probe
+
 # -- the command line
 refuses 1 'no member given' "$MKFS"
 refuses 1 'Try .mkfs.poolfs --help' "$MKFS" --no-such-option a.img
