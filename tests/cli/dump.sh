@@ -3,7 +3,12 @@
 # poolfs dump and status show what mkfs and the engine made.
 . "$(dirname "$0")/functions.sh"
 uuid=01234567-89ab-cdef-0123-456789abcdef
-pool_options=(-L lab -U "$uuid")
+pool_options=(-L lab -U "$uuid" --format-version 5)
+pool a.img b.img
+accepts "$POOLFS" dump a.img
+expect_out 'version +5, '
+expect_out 'incompat +0x1 data-csum$'
+pool_options=(-L lab -U "$uuid" --format-version 6)
 pool a.img b.img
 
 # -- superblocks
@@ -11,18 +16,18 @@ accepts "$POOLFS" dump a.img
 expect_out 'ring A slot [0-7] block [0-9]+ +valid, generation '
 expect_out 'ring B slot [0-7] block [0-9]+ +valid, generation '
 expect_out "pool +$uuid label \"lab\""
-expect_out 'incompat +0x1 data-csum'
+expect_out 'incompat +0x7 data-csum node-copies intent-log$'
 expect_out 'ro_compat +0x1 reclaim'
 accepts "$POOLFS" dump --super --json a.img b.img
 json 'len(j["superblocks"]) == 2 and all(len(s["slots"]) == 16 for s in j["superblocks"])'
 json "all(s['newest']['pool_uuid'] == '$uuid' and s['newest']['label'] == 'lab' for s in j['superblocks'])"
 json '[s["newest"]["member_id"] for s in j["superblocks"]] == [0, 1] and j["damaged"] == 0'
-json 'all(s["newest"]["clean"] and s["newest"]["version"] == 5 for s in j["superblocks"])'
+json 'all(s["newest"]["clean"] and s["newest"]["version"] == 6 for s in j["superblocks"])'
 
 # -- the tree
 accepts "$FILL" a.img b.img -- mkdir /dir write /dir/file 3000000 xattr /dir user.colour blue rm /dir/file write /f2 5000
 accepts "$POOLFS" dump --tree a.img
-expect_out '(leaf|node) [0-9]+:[0-9]+ level 0 generation '
+expect_out '(leaf|node) [01]:[0-9]+ [01]:[0-9]+ level 0 generation '
 expect_out 'inode 1 .*: mode 040755'
 expect_out '"user.colour" length 4 value 626c7565'
 expect_out '"dir" inode [0-9]+ type 4'
@@ -43,7 +48,7 @@ expect_err 'inode 99999: does not exist'
 "$POOLFS" dump --super --json a.img >.root
 root=$(python3 -c 'import json; print(json.load(open(".root"))["superblocks"][0]["newest"]["root"])')
 accepts "$POOLFS" dump --node "$root" a.img
-expect_out "^(leaf|node) $root level "
+expect_out "^(leaf|node) $root [01]:[0-9]+ level "
 run "$POOLFS" dump --node 0:3000 a.img
 expect_exit 4
 run "$POOLFS" dump --node 0:1 a.img
@@ -70,7 +75,8 @@ block=${root#*:}
 [ "${root%%:*}" = 0 ] && {
 	run "$POOLFS" dump --tree bad.img badb.img
 	expect_exit 4
-	expect_out 'checksum mismatch'
+	expect_err "node $root: tree node: checksum mismatch; its other copy is good"
+	expect_out "^leaf $root "
 }
 "$POKE" a.img zero-super A
 accepts "$POOLFS" dump a.img
@@ -80,7 +86,7 @@ expect_out 'ring A slot 0 .*empty'
 accepts "$POOLFS" status b.img a.img
 expect_out "^pool +$uuid"
 expect_out '^label +lab$'
-expect_out '^version +5 \(.*data-csum'
+expect_out '^version +6 \(.*data-csum'
 expect_out '^placement +file'
 expect_out '^state +not mounted, clean'
 expect_out '^size .*used .*free'

@@ -88,17 +88,25 @@ run "$FSCK" -p -f a.img b.img
 expect_exit 1
 accepts "$FSCK" -n a.img b.img
 
-# -- damage that cannot be repaired: a flipped bit in the root of the tree
-"$POOLFS" dump --super --json a.img b.img >.root
-root=$(python3 -c 'import json; print(json.load(open(".root"))["superblocks"][0]["newest"]["root"])')
-image=a.img
-[ "${root%%:*}" = 0 ] || image=b.img
-"$POKE" $image flip $((${root#*:} * 4096 + 300))
-for mode in -n -y '-p -f'; do
-	# shellcheck disable=SC2086
-	run "$FSCK" $mode a.img b.img
-	expect_exit 4
-	expect_sane
-	expect_out '^PF02'
+# -- damage that cannot be repaired: a flipped bit in the root of the tree; where it has two copies, in both
+for version in 5 6; do
+	pool_options=(--format-version "$version")
+	pool a.img b.img
+	accepts "$FILL" a.img b.img -- mkdir /d write /d/f 5000
+	"$POOLFS" dump --super --json a.img b.img >.root
+	roots=$(python3 -c 'import json; s = json.load(open(".root"))["superblocks"][0]["newest"]; print(s["root"], s.get("root_copy") or "")')
+	[ "$(wc -w <<<"$roots")" = $((version - 4)) ] || fail "version $version has the root at $roots"
+	for root in $roots; do
+		image=a.img
+		[ "${root%%:*}" = 0 ] || image=b.img
+		"$POKE" $image flip $((${root#*:} * 4096 + 300))
+	done
+	for mode in -n -y '-p -f'; do
+		# shellcheck disable=SC2086
+		run "$FSCK" $mode a.img b.img
+		expect_exit 4
+		expect_sane
+		expect_out '^PF0201'
+	done
 done
 finish

@@ -32,7 +32,7 @@ end_host() {
 }
 
 # -- up to 2 TiB in 1,500 MiB
-for try in "2T 1 6" "200G 2 6" "2T 1 $released"; do
+for try in "2T 1 6" "200G 2 6" "2T 1 5"; do
 	read -r size members version <<<"$try"
 	what="$members x $size, version $version"
 	host 1500

@@ -616,6 +616,16 @@ START_TEST(data_damaged)
 }
 END_TEST
 
+static void setup_five(void)
+{
+	setup_populated_version(5, 2);
+}
+
+static void setup_one_member(void)
+{
+	setup_populated_version(PF_VERSION_DEFAULT, 1);
+}
+
 int main(void)
 {
 	Suite *s = suite_create("check_tree");
@@ -627,7 +637,6 @@ int main(void)
 		{ "members", super_damaged, 8 },       { "members", super_of_another, 3 },
 		{ "members", super_missing, 1 },       { "members", super_differs, 1 },
 		{ "members", super_unreadable, 1 },    { "members", member_stale, 1 },
-		{ "tree", node_damaged, 2 },           { "tree", node_address, 1 },
 		{ "tree", item_unknown, 6 },           { "tree", inode_invalid, 4 },
 		{ "tree", inode_invalid_by_type, 2 },  { "tree", symlink_invalid, 4 },
 		{ "tree", xattr_invalid, 4 },          { "tree", xattr_flag, 1 },
@@ -637,14 +646,27 @@ int main(void)
 		{ "space", block_three_times, 1 },
 		{ "space", tables_damaged, 6 },        { "space", block_free, 1 },
 		{ "space", block_leaked, 1 },          { "space", free_count, 3 },
-		{ "space", group_not_initialised, 1 }, { "space", damaged_tree_keeps_blocks_marked, 1 },
-		{ "data", data_damaged, 1 },
+		{ "space", group_not_initialised, 1 }, { "data", data_damaged, 1 },
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		TCase *t = tcase_create(cases[i].name);
 		tcase_add_checked_fixture(t, setup_populated, teardown_world);
 		tcase_set_timeout(t, 30);
 		tcase_add_loop_test(t, cases[i].test, 0, cases[i].loops);
+		suite_add_tcase(s, t);
+	}
+	/* there nodes have one copy; two: test_check_copies */
+	const struct {
+		const char *name;
+		void (*setup)(void);
+	} single[] = { { "version 5", setup_five }, { "one member", setup_one_member } };
+	for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
+		TCase *t = tcase_create(single[i].name);
+		tcase_add_checked_fixture(t, single[i].setup, teardown_world);
+		tcase_set_timeout(t, 30);
+		tcase_add_loop_test(t, node_damaged, 0, 2);
+		tcase_add_test(t, node_address);
+		tcase_add_test(t, damaged_tree_keeps_blocks_marked);
 		suite_add_tcase(s, t);
 	}
 	TCase *t = tcase_create("older versions");

@@ -93,6 +93,7 @@ static void end_without(uint64_t ino)
 
 /* -- data ------------------------------------------------------------------------------------------------------------------ */
 
+/* _i: by want of room on the host, which for a flush is a failure like others. */
 START_TEST(a_flush_fails_on_a_data_member)
 {
 	begin_three(0);
@@ -106,7 +107,7 @@ START_TEST(a_flush_fails_on_a_data_member)
 	ck_assert_uint_eq(place_of(other), 1);
 	uint64_t before = free_blocks();
 	unsigned nr_errors = sp->env.nr_messages[PF_LOG_ERROR];
-	arm(2, SIM_FLUSH, -EIO);
+	arm(2, SIM_FLUSH, _i ? -ENOSPC : -EIO);
 
 	ck_err(pf_fsync(POOL, lost), -EIO);
 	ck_assert_uint_eq(failed(), 1u << 2);
@@ -121,7 +122,8 @@ START_TEST(a_flush_fails_on_a_data_member)
 	ck_ok(pf_fsync(POOL, PF_ROOT_INO));
 	ck_err(pf_pool_sync(POOL), -PF_EDATA_LOST);
 	ck_assert(!pf_pool_read_only(POOL));
-	ck_assert(status_says("\"failed\":true,\"failure\":\"Input/output error\""));
+	ck_assert(status_says(_i ? "\"failed\":true,\"failure\":\"No space left on device\"" :
+				   "\"failed\":true,\"failure\":\"Input/output error\""));
 	ck_assert_uint_lt(free_blocks(), before - 6 * MIB / PF_BLOCK_SIZE);
 
 	/* the member is not asked any more */
@@ -496,7 +498,7 @@ int main(void)
 	Suite *s = suite_create("member_fails");
 	TCase *tc = tcase_create("scenes");
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_flush_fails_on_a_data_member);
+	tcase_add_loop_test(tc, a_flush_fails_on_a_data_member, 0, 2);
 	tcase_add_test(tc, staged_data_is_not_lost);
 	tcase_add_loop_test(tc, until_it_is_rewritten, 0, 4);
 	tcase_add_loop_test(tc, of_an_inode_that_left_the_cache, 0, 3);

@@ -405,6 +405,16 @@ START_TEST(fill_in_needs_writing)
 }
 END_TEST
 
+static void setup_five(void)
+{
+	setup_populated_version(5, 2);
+}
+
+static void setup_one_member(void)
+{
+	setup_populated_version(PF_VERSION_DEFAULT, 1);
+}
+
 int main(void)
 {
 	Suite *s = suite_create("scrub");
@@ -425,10 +435,18 @@ int main(void)
 	tcase_add_test(t, unreadable_blocks);
 	tcase_add_test(t, whole_file);
 	tcase_add_loop_test(t, metadata, 0, 5);
-	tcase_add_loop_test(t, leaf_that_goes_bad, 0, 3);
 	tcase_add_test(t, progress_stops_it);
 	tcase_add_test(t, rate_is_kept);
 	tcase_add_test(t, fill_in_needs_writing);
 	suite_add_tcase(s, t);
+	/* there nodes have one copy; two: test_check_copies */
+	void (*const single[])(void) = { setup_five, setup_one_member };
+	for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
+		t = tcase_create(i ? "one member" : "version 5");
+		tcase_add_checked_fixture(t, single[i], teardown_world);
+		tcase_set_timeout(t, 30);
+		tcase_add_loop_test(t, leaf_that_goes_bad, 0, 3);
+		suite_add_tcase(s, t);
+	}
 	return run_suite(s);
 }
