@@ -232,7 +232,9 @@ EXTRA_DIST += tests/images/make_golden.sh \
 	tests/images/released/v2-a.img.xz tests/images/released/v2-b.img.xz \
 	tests/images/released/v3-a.img.xz tests/images/released/v3-b.img.xz \
 	tests/images/released/v4-a.img.xz tests/images/released/v4-b.img.xz \
-	tests/images/released/v5-a.img.xz tests/images/released/v5-b.img.xz
+	tests/images/released/v5-a.img.xz tests/images/released/v5-b.img.xz \
+	tests/images/released/v6-a.img.xz tests/images/released/v6-b.img.xz \
+	tests/images/released/v6-log-a.img.xz tests/images/released/v6-log-b.img.xz
 EXTRA_DIST += tests/cli/functions.sh
 TESTS += $(sim_tests) $(cli_tests) $(lint_tests)
 EXTRA_DIST += $(cli_tests) $(lint_tests) $(mount_tests) tests/mount/functions.sh

@@ -135,13 +135,6 @@ void cli_print_version(const char *name)
 	       PF_VERSION_DEFAULT);
 }
 
-void cli_warn_unreleased(unsigned version)
-{
-	if (!pf_version_is_released(version))
-		cli_message("warning: format version %u is not released; later builds may not be able to read this pool "
-			    "(released: %d to %d)", version, PF_VERSION_FIRST, PF_VERSION_DEFAULT);
-}
-
 void cli_print_synopsis(FILE *out, const char *lead, const struct cli_program *program)
 {
 	for (unsigned i = 0; program->synopsis[i]; i++)

@@ -59,8 +59,6 @@ int cli_usage(const struct cli_program *program, const char *fmt, ...) __attribu
 void cli_print_synopsis(FILE *out, const char *lead, const struct cli_program *program);
 void cli_print_options(FILE *out, const struct cli_program *program);
 void cli_print_version(const char *name);
-/* A message when @version is not released: for pools that get it. */
-void cli_warn_unreleased(unsigned version);
 
 /* How long to wait for the lock of a daemon that is just finishing: fusermount3 -u returns before it has. */
 enum { CLI_LOCK_WAIT_MS = 3000 };

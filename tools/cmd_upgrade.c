@@ -7,8 +7,7 @@
 enum { OPT_TO = CLI_LONG };
 
 static const struct cli_option options[] = {
-	{ OPT_TO, "to", "N", "format version to upgrade to (default: the newest released one; later builds may not be able "
-			 "to read a pool of one that is not)" },
+	{ OPT_TO, "to", "N", "format version to upgrade to (default: the newest one)" },
 	{ 'n', "dry-run", NULL, "say what would be done, write nothing" },
 	{ 'q', "quiet", NULL, "print nothing but errors" },
 	{ 0 },
@@ -130,8 +129,6 @@ static int run(int argc, char **argv)
 	if (code)
 		return code;
 	int from = judge(&u, &m, env), err = from < 0 ? from : 0;
-	if (!err && (unsigned)from < u.to)
-		cli_warn_unreleased(u.to);
 	if (!err && ((unsigned)from < u.to || u.go_on) && !u.dry_run)
 		err = upgrade(&u, &m, env);
 	if (!err && !u.quiet)

@@ -15,8 +15,7 @@ enum { OPT_FORMAT = CLI_LONG, OPT_PLACEMENT, OPT_SIZE, OPT_META, OPT_JSON };
 static const struct cli_option options[] = {
 	{ 'L', "label", "LABEL", "name of the pool, up to 64 bytes" },
 	{ 'U', "uuid", "UUID", "UUID of the pool instead of a random one" },
-	{ OPT_FORMAT, "format-version", "N", "format version (default: the newest released one; later builds may not be "
-					 "able to read a pool of one that is not)" },
+	{ OPT_FORMAT, "format-version", "N", "format version (default: the newest one)" },
 	{ OPT_PLACEMENT, "placement", "P", "file: a file stays on one member while that has room (default); "
 					   "stripe: files are spread in units of 1 MiB" },
 	{ OPT_SIZE, "size", "SIZE", "create image files of this size (K, M, G, T: powers of 1024)" },
@@ -328,7 +327,6 @@ static int run(struct mkfs *m, char **paths, unsigned nr)
 		err = create(m, env, true);
 	if (!err) {
 		announce_overwritten(m);
-		cli_warn_unreleased(m->pool.version);
 		if (!m->dry_run) {
 			err = targets_prepare(&m->targets, env);
 			if (!err)

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The default is the newest that is released: a later one may still change, so that other builds cannot read it. */
-enum { PF_VERSION_FIRST = 1, PF_VERSION_NEWEST = 6, PF_VERSION_DEFAULT = 5 };
+/* Up to the default they are released: their layout is frozen. A later one may still change, so that other builds cannot read it. */
+enum { PF_VERSION_FIRST = 1, PF_VERSION_NEWEST = 6, PF_VERSION_DEFAULT = 6 };
 
 /* The three masks of a superblock. */
 struct pf_features {
@@ -46,11 +46,6 @@ struct pf_feature_info {
 
 const struct pf_feature_info *pf_feature_info(enum pf_feature feature);
 const char *pf_version_sentence(unsigned version);
-
-static inline bool pf_version_is_released(unsigned version)
-{
-	return version <= PF_VERSION_DEFAULT;
-}
 
 /* The masks of @version (PF_VERSION_FIRST to PF_VERSION_NEWEST). */
 struct pf_features pf_version_features(unsigned version);

@@ -63,7 +63,7 @@ try() {
 	mkdir "$notes"
 	mkfs_options=(--format-version "$version")
 	[ $# = 1 ] || mkfs_options+=(--placement "$([ $((seed % 2)) = 0 ] && echo file || echo stripe)")
-	make_pool "$@" 2>/dev/null
+	make_pool "$@"
 	pool_mount
 	fresh=$(df_bytes "$mnt")
 	pool_umount

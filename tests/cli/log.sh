@@ -7,7 +7,7 @@ pool_options=(--format-version 6)
 
 # crashed: a.img and b.img as a crash leaves them after three fsyncs
 crashed() {
-	pool a.img b.img 2>/dev/null
+	pool a.img b.img
 	accepts "$FILL" a.img b.img -- mkdir /dir write /dir/one 5000 fsync /dir/one write /two 100000 fsync /two \
 		xattr /two user.x y write /lost 4096 fsync /two crash
 }
@@ -20,7 +20,7 @@ holds() {
 }
 
 # -- nothing to redo
-pool a.img b.img 2>/dev/null
+pool a.img b.img
 accepts "$POOLFS" dump --log a.img b.img
 expect_out 'intent log: not used yet'
 accepts "$FILL" a.img b.img -- write /one 5000

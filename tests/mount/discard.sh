@@ -28,8 +28,7 @@ fallocate -p -o 0 -l 4M "$work/probe" 2>/dev/null && [ "$(allocated "$work/probe
 # -- sparse images: by default, in every version that reclaims space, and soon
 for ((version = 4; version <= newest; version++)); do
 	mkfs_options=(--format-version "$version")
-	[ "$version" -le "$released" ] || mkfs_options+=(-q)
-	make_pool 96M 64M 2>/dev/null
+	make_pool 96M 64M
 	fresh=$(allocated "$work"/[01].img)
 	pool_mount commit=1
 	write_file big 100

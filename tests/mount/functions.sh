@@ -27,8 +27,8 @@ need() {
 [ -c /dev/fuse ] || skip "there is no /dev/fuse"
 need python3 "$MKFS" "$MOUNT" "$UMOUNT"
 
-# Format versions: there are 1 to $newest; up to $released, the default, they are released.
-read -r newest released < <("$MKFS" --version | sed -nE 's/.*versions 1 to ([0-9]+), default ([0-9]+).*/\1 \2/p')
+# Format versions: there are 1 to $newest.
+newest=$("$MKFS" --version | sed -nE 's/.*versions 1 to ([0-9]+), .*/\1/p')
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/poolfs-mount.XXXXXX") || exit 99
 chmod 755 "$work"

@@ -233,7 +233,7 @@ for version in 5 "$newest"; do
 		mount -t tmpfs -o size=128M tmpfs "$work/host" || skip "no tmpfs"
 		images=("$work/host/a.img")
 		[ $members = 1 ] || images+=("$work/host/b.img")
-		"$MKFS" -q --format-version "$version" --size 256M "${images[@]}" 2>/dev/null || die "mkfs"
+		"$MKFS" -q --format-version "$version" --size 256M "${images[@]}" || die "mkfs"
 		spec=$(IFS=: && echo "${images[*]}")
 		start
 		for name in fsync close msync sync alone other; do
