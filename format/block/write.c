@@ -39,7 +39,7 @@ static int preferred_member(struct pf_pool *pool, const struct pf_write *w, uint
  * allocated together, so that they lie side by side and leave in one request. */
 #define SCATTERED_RUNS 4 /* in a row; more than so many */
 #define OVERWRITE_MIN 64 /* blocks; so many are worth a place of their own beside the neighbour */
-#define BREATHE_RUNS  32 /* no fsync has so many as a rule, a drain has */
+#define BREATHE_RUNS  32
 
 struct pf_scattered {
 	bool any;
@@ -197,7 +197,7 @@ static int place_all(struct pf_pool *pool, struct pf_write *w)
 	int err = 0;
 	for (unsigned i = 0, nr, nr_runs = 0; i < w->nr_blocks && !err; i += nr) {
 		nr = run_at(w, i);
-		if (++nr_runs % BREATHE_RUNS == 0)
+		if (w->behind && ++nr_runs % BREATHE_RUNS == 0)
 			pf_thread_breathe(&pool->breath);
 		err = place_run(pool, w, &s, w->blocks[i].block, nr);
 	}
@@ -313,7 +313,7 @@ static int build_requests(struct pf_pool *pool, struct pf_write *w, struct pf_bl
 	unsigned first = 0;
 	for (unsigned i = 0; i < w->nr_pieces; i++) {
 		const struct pf_piece *piece = &w->pieces[i];
-		if ((i + 1) % BREATHE_RUNS == 0)
+		if (w->behind && (i + 1) % BREATHE_RUNS == 0)
 			pf_thread_breathe(&pool->breath);
 		for (unsigned off = 0; off < piece->nr;) {
 			unsigned nr = piece->nr - off < PF_MAX_EXTENT_BLOCKS ? piece->nr - off : PF_MAX_EXTENT_BLOCKS;

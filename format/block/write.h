@@ -34,6 +34,7 @@ struct pf_write {
 	struct pf_place *place;
 	const struct pf_dirty_block *blocks; /* ascending, no block twice; the caller's */
 	unsigned nr_blocks;
+	bool behind; /* nobody waits for it, and no lock is held: others may have the processor now and then */
 	/* results */
 	struct pf_piece *pieces; /* ascending */
 	unsigned nr_pieces, cap_pieces;

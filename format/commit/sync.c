@@ -18,7 +18,7 @@ struct fsync {
 	struct pf_inode *inode;
 	struct pf_stage_commit staged;
 	enum { PLAIN, STAGED, JOINED } kind; /* what the commit holds of the file: its record; its data too; another fsync's */
-	enum { COMMITTED, REPORTED, REFUSED, SLOW } step;
+	enum { COMMITTED, REPORTED, MAPPED, REFUSED, SLOW } step;
 	bool ahead; /* nobody has asked for it yet */
 	int err;
 	int failed; /* what the file had lost when it began (object/failed.h) */
@@ -152,6 +152,10 @@ static bool committed(struct pf_log_wait *wait)
 	case REPORTED:
 		if (s->kind == STAGED)
 			end_staged(s, 0);
+		/* to give up the last of a file may wait for a checkpoint, which waits for all of this commit to be mapped */
+		s->step = MAPPED;
+		return true;
+	case MAPPED:
 		break;
 	case REFUSED:
 		/* a checkpoint waits for every other fsync of this commit to be mapped (sync_hold): they come first */

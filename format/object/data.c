@@ -122,7 +122,7 @@ static void change_all(struct pf_txn *txn, struct pf_pool *pool, struct pf_inode
 	}
 	inode->item = c->item;
 	inode->tree_size = c->tree_size;
-	pf_inode_store(txn, inode);
+	pf_inode_store_with(txn, inode, c->sealed);
 }
 
 int pf_data_apply(struct pf_pool *pool, struct pf_inode *inode, struct pf_change *change)

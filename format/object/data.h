@@ -19,6 +19,7 @@
 struct pf_change {
 	struct pf_inode_item item;  /* what the inode becomes (blocks is adjusted) */
 	uint64_t tree_size;         /* that belongs to the data after this change */
+	const struct pf_times *sealed; /* times that do, where memory is ahead of them; or NULL */
 	struct pf_write *write;     /* blocks to be mapped, or NULL */
 	bool durable;               /* by a commit of the log: they have been flushed */
 	uint64_t remove_from, remove_to; /* extents to be unmapped, a batch of pf_extent_batch(); equal: none */

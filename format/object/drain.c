@@ -60,6 +60,8 @@ static int map_some(struct pf_pool *pool, struct pf_stage *s, unsigned from, uns
 	change.tree_size = s->size;
 	change.write = &some;
 	change.durable = how == PF_MAP_PROMISED;
+	if (how == PF_MAP_LOCKING)
+		change.sealed = &s->times; /* what was written since then is not in it; nothing else has changed the times */
 	int err = pf_data_apply(pool, inode, &change);
 	if (how != PF_MAP_LOCKING)
 		return err;
@@ -229,6 +231,7 @@ void pf_drain_later(struct pf_pool *pool, struct pf_inode *inode)
 	pf_stage_seal(inode);
 	struct pf_stage *s = inode->sealed;
 	s->write = pf_stage_write_of(s);
+	s->write.behind = true;
 	s->taken = false;
 	pf_inode_pin(pool, inode);
 	pf_inode_begin(inode, PF_DRAINING);
@@ -239,22 +242,24 @@ void pf_drain_later(struct pf_pool *pool, struct pf_inode *inode)
 	pthread_mutex_unlock(&pool->staging_lock);
 }
 
-/* Staging lock held. The first that nobody has begun, of @inode unless that is NULL. */
-static struct pf_stage *find_untaken(struct pf_pool *pool, const struct pf_inode *inode)
+/* Staging lock held. The first that nobody has begun, up to number @last, of @inode unless that is NULL. */
+static struct pf_stage *find_untaken(struct pf_pool *pool, const struct pf_inode *inode, uint64_t last)
 {
 	struct pf_stage *s;
 	TAILQ_FOREACH(s, &pool->drains, drain)
 	{
+		if (s->number > last)
+			break;
 		if (!s->taken && (!inode || s->inode == inode))
 			return s;
 	}
 	return NULL;
 }
 
-static struct pf_stage *take(struct pf_pool *pool, const struct pf_inode *inode)
+static struct pf_stage *take(struct pf_pool *pool, const struct pf_inode *inode, uint64_t last)
 {
 	pthread_mutex_lock(&pool->staging_lock);
-	struct pf_stage *s = find_untaken(pool, inode);
+	struct pf_stage *s = find_untaken(pool, inode, last);
 	if (s) {
 		s->taken = true;
 		s->batch = NULL;
@@ -263,11 +268,11 @@ static struct pf_stage *take(struct pf_pool *pool, const struct pf_inode *inode)
 	return s;
 }
 
-unsigned pf_drain_step(struct pf_pool *pool)
+static unsigned step(struct pf_pool *pool, uint64_t last)
 {
 	struct pf_stage *batch = NULL, **end = &batch, *s;
 	unsigned nr = 0;
-	for (unsigned weight = 0; weight < BATCH_WEIGHT && (s = take(pool, NULL)); nr++) {
+	for (unsigned weight = 0; weight < BATCH_WEIGHT && (s = take(pool, NULL, last)); nr++) {
 		weight += s->nr > 1 ? SCATTERED_WEIGHT : 1;
 		*end = s;
 		end = &s->batch;
@@ -276,9 +281,14 @@ unsigned pf_drain_step(struct pf_pool *pool)
 	return nr;
 }
 
+unsigned pf_drain_step(struct pf_pool *pool)
+{
+	return step(pool, UINT64_MAX);
+}
+
 bool pf_drain_help(struct pf_pool *pool, struct pf_inode *inode)
 {
-	struct pf_stage *s = take(pool, inode);
+	struct pf_stage *s = take(pool, inode, UINT64_MAX);
 	if (s)
 		run_batch(pool, s);
 	return s;
@@ -295,7 +305,7 @@ bool pf_drain_wait(struct pf_pool *pool)
 {
 	pthread_mutex_lock(&pool->staging_lock);
 	bool more;
-	while (!(more = find_untaken(pool, NULL)) && atomic_load(&pool->drains_later))
+	while (!(more = find_untaken(pool, NULL, UINT64_MAX)) && atomic_load(&pool->drains_later))
 		pthread_cond_wait(&pool->drains_changed, &pool->staging_lock);
 	pthread_mutex_unlock(&pool->staging_lock);
 	return more;
@@ -309,13 +319,13 @@ void pf_drain_stop(struct pf_pool *pool)
 	pthread_mutex_unlock(&pool->staging_lock);
 }
 
-/* All that had been left to who drains, up to now. */
+/* All that had been left to who drains, up to now; others may go on leaving more. */
 static void do_all(struct pf_pool *pool)
 {
 	pthread_mutex_lock(&pool->staging_lock);
 	uint64_t last = pool->nr_drains;
 	pthread_mutex_unlock(&pool->staging_lock);
-	while (pf_drain_step(pool))
+	while (step(pool, last))
 		;
 	pf_env_waits(pool->env, true);
 	pthread_mutex_lock(&pool->staging_lock);
@@ -347,8 +357,9 @@ static unsigned leave_one(struct pf_pool *pool, struct pf_inode *inode)
 		pf_stage_move_to_end(pool, inode);
 	} else if (inode->stage) {
 		weight = inode->stage->nr > 1 ? SCATTERED_WEIGHT : 1;
-		pf_stage_move_to_end(pool, inode);
+		/* in this order: another who drains all finds it at its place, or among the drains */
 		pf_drain_later(pool, inode);
+		pf_stage_move_to_end(pool, inode);
 	}
 	pthread_rwlock_unlock(&inode->lock);
 	pf_inode_put(pool, inode);

@@ -322,7 +322,7 @@ static int write_locked(struct pf_pool *pool, struct pf_inode *inode, uint64_t o
 		pf_failed_clear(pool, inode, s.off, s.end);
 		*done += len;
 	}
-	inode->nr_written += inode->nr_written < UINT8_MAX;
+	inode->nr_written += err != -EAGAIN && inode->nr_written < UINT8_MAX;
 	return err;
 }
 

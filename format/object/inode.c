@@ -489,14 +489,23 @@ void pf_inode_want(struct pf_txn *txn, uint64_t ino)
 	pf_txn_want(txn, pf_key_inode(ino), pf_key_inode(ino), PF_TXN_ITEM(sizeof(struct pf_disk_inode)));
 }
 
-void pf_inode_store(struct pf_txn *txn, const struct pf_inode *inode)
+void pf_inode_store_with(struct pf_txn *txn, const struct pf_inode *inode, const struct pf_times *times)
 {
 	struct pf_inode_item item = inode->item;
 	struct pf_disk_inode disk;
 	if (pf_inode_is_file(inode))
 		item.size = inode->tree_size;
+	if (times) {
+		item.mtime = times->mtime;
+		item.ctime = times->ctime;
+	}
 	pf_inode_item_pack(&item, &disk);
 	pf_txn_put(txn, pf_key_inode(inode->ino), &disk, sizeof(disk));
+}
+
+void pf_inode_store(struct pf_txn *txn, const struct pf_inode *inode)
+{
+	pf_inode_store_with(txn, inode, NULL);
 }
 
 void pf_inode_attr(const struct pf_inode *inode, struct pf_attr *attr)

@@ -141,7 +141,12 @@ void pf_inode_lock_busy(struct pf_inode *inode);
 void pf_inode_lock_all(struct pf_pool *pool, struct pf_inode **inodes, unsigned nr);
 void pf_inode_unlock_all(struct pf_inode **inodes, unsigned nr);
 
-/* Inside a transaction that wanted pf_key_inode(ino): the item of the tree becomes that of memory, with tree_size. */
+/* Inside a transaction that wanted pf_key_inode(ino): the item of the tree becomes that of memory, with tree_size, and with @times
+ * unless NULL. */
+struct pf_times {
+	struct timespec mtime, ctime;
+};
+void pf_inode_store_with(struct pf_txn *txn, const struct pf_inode *inode, const struct pf_times *times);
 void pf_inode_store(struct pf_txn *txn, const struct pf_inode *inode);
 void pf_inode_want(struct pf_txn *txn, uint64_t ino);
 

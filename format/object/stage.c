@@ -201,6 +201,7 @@ void pf_stage_seal(struct pf_inode *inode)
 	assert(inode->stage && !inode->sealed);
 	inode->sealed = inode->stage;
 	inode->sealed->size = inode->item.size;
+	inode->sealed->times = (struct pf_times){ inode->item.mtime, inode->item.ctime };
 	inode->stage = NULL;
 }
 

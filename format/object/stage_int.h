@@ -11,6 +11,7 @@
 struct pf_stage {
 	struct pf_inode *inode;
 	uint64_t size;         /* sealed, or being written: of the file with all of them */
+	struct pf_times times; /* sealed: likewise */
 	struct pf_write write; /* of a drain or commit under way */
 	int err;               /* of a drain, so far */
 	struct pf_stage *batch;

@@ -266,6 +266,36 @@ START_TEST(dropped_while_it_waits)
 }
 END_TEST
 
+/* What a crash leaves has the bytes, the size and the times of one moment. */
+START_TEST(one_moment)
+{
+	char why[1200];
+	uint64_t g = make_file(PF_ROOT_INO, "g");
+	settle();
+	tick();
+	for (unsigned i = 0; i < MAX; i++)
+		put(g, 2 * i * 4 * KIB, "x", 1);
+	struct pf_attr then = attr_of(g);
+	tick();
+	put(g, 40 * 4 * KIB, "later", 5);
+	ck_assert(waits());
+	ck_assert_uint_eq(pf_drain_step(POOL), 1);
+	int got = 1;
+	for (bool start = true; got == 1; start = false)
+		got = pf_pool_step(POOL, start);
+	ck_ok(got);
+	ck_assert_int_gt(attr_of(g).mtime.tv_sec, then.mtime.tv_sec);
+	simpool_abandon(sp);
+	ck_ok(simpool_open(sp, false, why, sizeof(why)));
+	file = look(PF_ROOT_INO, "f");
+	struct pf_attr now = attr_of(look(PF_ROOT_INO, "g"));
+	ck_assert_uint_eq(now.size_bytes, then.size_bytes);
+	ck_assert_int_eq(now.mtime.tv_sec, then.mtime.tv_sec);
+	ck_assert_int_eq(now.mtime.tv_nsec, then.mtime.tv_nsec);
+	ck_assert_int_eq(now.ctime.tv_sec, then.ctime.tv_sec);
+}
+END_TEST
+
 /* -- where they lie --------------------------------------------------------------------------------------------------------- */
 static pf_addr place_of(unsigned block)
 {
@@ -356,6 +386,7 @@ int main(void)
 		tcase_add_loop_test(t, fails_in_the_mapping, 0, MAX / PART + 1);
 		tcase_add_test(t, fails_to_write);
 		tcase_add_test(t, dropped_while_it_waits);
+		tcase_add_test(t, one_moment);
 		tcase_add_test(t, scattered_blocks_lie_side_by_side);
 		tcase_add_test(t, scattered_over_unwritten_ones);
 		tcase_add_test(t, synced_blocks_lie_side_by_side);
