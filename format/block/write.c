@@ -113,7 +113,7 @@ static int place_range(struct pf_pool *pool, struct pf_write *w, struct pf_scatt
 				req.goal = 0;
 		}
 		struct pf_run run;
-		int err = make_room(w, 1);
+		int err = make_room(w, 1); /* first: what is allocated has its piece */
 		if (!err)
 			err = pf_space_alloc(pool->space, &req, &run);
 		if (err)

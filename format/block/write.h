@@ -65,7 +65,7 @@ int64_t pf_block_map(struct pf_txn *txn, struct pf_pool *pool, struct pf_write *
  * the promise is the caller's again. */
 void pf_block_end(struct pf_pool *pool, struct pf_write *w, bool mapped);
 /* The same when only the first @nr_mapped pieces were mapped: of the others the blocks are given back, and their part of the promise is
- * the caller's again. */
+ * the caller's again. Nothing is left to do for one that has failed. */
 void pf_block_end_partly(struct pf_pool *pool, struct pf_write *w, unsigned nr_mapped);
 
 /* PF_BREAK_MAP_BEFORE_DATA (tests): the data writes held back are done now. */

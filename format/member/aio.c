@@ -155,16 +155,21 @@ static void run_patiently(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned 
 	}
 }
 
+static int first_error(const struct pf_aio_req *reqs, unsigned nr)
+{
+	int first = 0;
+	for (unsigned i = 0; i < nr && !first; i++)
+		first = reqs[i].result;
+	return first;
+}
+
 int pf_aio_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
 {
 	if (aio->silence)
 		pf_guard_run(aio, reqs, nr);
 	else
 		run_patiently(aio, reqs, nr);
-	int first = 0;
-	for (unsigned i = 0; i < nr && !first; i++)
-		first = reqs[i].result;
-	return first;
+	return first_error(reqs, nr);
 }
 
 #define BEHIND_PIECE_BYTES (UINT64_C(128) << 10) /* some 100 us of a solid state disk */
@@ -203,7 +208,6 @@ int pf_aio_run_behind(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
 	struct pf_aio_req parts[BEHIND_REQS];
 	unsigned of[BEHIND_REQS], next = 0, n;
 	uint64_t done = 0;
-	int first = 0;
 	for (unsigned i = 0; i < nr; i++)
 		reqs[i].result = 0;
 	while ((n = cut(reqs, nr, &next, &done, parts, of))) {
@@ -213,9 +217,7 @@ int pf_aio_run_behind(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
 				reqs[of[i]].result = parts[i].result;
 		}
 	}
-	for (unsigned i = 0; i < nr && !first; i++)
-		first = reqs[i].result;
-	return first;
+	return first_error(reqs, nr);
 }
 
 /* -- flushes ----------------------------------------------------------------------------------------------------- */

@@ -37,18 +37,6 @@ static void note_failure(struct pf_pool *pool, const struct pf_stage *s, int err
 	atomic_fetch_add(&pool->drain_failures, 1);
 }
 
-int pf_stage_settle(struct pf_pool *pool, struct pf_stage *s, int err)
-{
-	struct pf_inode *inode = s->inode;
-	if (err) {
-		note_failure(pool, s, err);
-		return err;
-	}
-	inode->write_error = 0;
-	pf_stage_release(pool, inode, s);
-	return 0;
-}
-
 static int map_some(struct pf_pool *pool, struct pf_stage *s, unsigned from, unsigned nr, enum pf_map_how how)
 {
 	struct pf_inode *inode = s->inode;
@@ -73,10 +61,9 @@ static int map_some(struct pf_pool *pool, struct pf_stage *s, unsigned from, uns
 int pf_stage_map(struct pf_pool *pool, struct pf_stage *s, unsigned *nr_mapped, enum pf_map_how how)
 {
 	const struct pf_write *w = &s->write;
-	bool parts = w->nr_pieces > pool->map_max, hold = parts && (how == PF_MAP_LOCKED || how == PF_MAP_LOCKING);
-	bool broken = hold && pf_breaks(pool->env, PF_BREAK_DRAIN_IN_PARTS);
+	bool wanted = w->nr_pieces > pool->map_max && (how == PF_MAP_LOCKED || how == PF_MAP_LOCKING);
+	bool broken = wanted && pf_breaks(pool->env, PF_BREAK_DRAIN_IN_PARTS), hold = wanted && !broken;
 	int err = 0;
-	hold = hold && !broken;
 	if (hold)
 		pf_hold_enter(&pool->sync_hold);
 	while (!err && *nr_mapped < w->nr_pieces) {
@@ -99,20 +86,25 @@ int pf_stage_end_write(struct pf_pool *pool, struct pf_stage *s, unsigned nr_map
 	pf_block_end_partly(pool, &s->write, nr_mapped);
 	if (nr_blocks)
 		pf_stage_trim(pool, s, nr_blocks);
-	return pf_stage_settle(pool, s, err);
+	if (err) {
+		note_failure(pool, s, err);
+		return err;
+	}
+	s->inode->write_error = 0;
+	pf_stage_release(pool, s);
+	return 0;
 }
 
 /* Exclusive lock of the idle inode. */
 static int drain_locked(struct pf_pool *pool, struct pf_stage *s)
 {
+	unsigned nr_mapped = 0;
 	int err = pf_pool_writable(pool);
 	s->write = pf_stage_write_of(s);
 	if (!err)
 		err = pf_block_write(pool, &s->write);
-	if (err)
-		return pf_stage_settle(pool, s, err);
-	unsigned nr_mapped = 0;
-	err = pf_stage_map(pool, s, &nr_mapped, PF_MAP_LOCKED);
+	if (!err)
+		err = pf_stage_map(pool, s, &nr_mapped, PF_MAP_LOCKED);
 	return pf_stage_end_write(pool, s, nr_mapped, err);
 }
 
@@ -142,22 +134,26 @@ static bool has_requests(const struct pf_stage *s)
 	return !s->err && s->write.io;
 }
 
+/* @s or the next one of its batch that has requests. */
+static struct pf_stage *with_requests(struct pf_stage *s)
+{
+	while (s && !has_requests(s))
+		s = s->batch;
+	return s;
+}
+
 /* Each request has its result then. */
 static void run_requests(struct pf_pool *pool, struct pf_stage *batch)
 {
-	unsigned total = 0, nr, nr_files = 0;
-	for (struct pf_stage *s = batch; s; s = s->batch) {
-		if (!has_requests(s))
-			continue;
+	unsigned total = 0, nr, nr_files = 0, at = 0;
+	batch = with_requests(batch);
+	for (struct pf_stage *s = batch; s; s = with_requests(s->batch)) {
 		pf_block_requests(&s->write, &nr);
 		total += nr;
 		nr_files++;
 	}
 	struct pf_aio_req *all = nr_files > 1 ? malloc(total * sizeof(*all)) : NULL;
-	unsigned at = 0;
-	for (struct pf_stage *s = batch; s; s = s->batch) {
-		if (!has_requests(s))
-			continue;
+	for (struct pf_stage *s = batch; s; s = with_requests(s->batch)) {
 		struct pf_aio_req *reqs = pf_block_requests(&s->write, &nr);
 		if (all)
 			memcpy(all + at, reqs, nr * sizeof(*all));
@@ -169,9 +165,7 @@ static void run_requests(struct pf_pool *pool, struct pf_stage *batch)
 		return;
 	pf_aio_run_behind(pool->set->aio, all, total);
 	at = 0;
-	for (struct pf_stage *s = batch; s; s = s->batch) {
-		if (!has_requests(s))
-			continue;
+	for (struct pf_stage *s = batch; s; s = with_requests(s->batch)) {
 		struct pf_aio_req *reqs = pf_block_requests(&s->write, &nr);
 		for (unsigned i = 0; i < nr; i++)
 			reqs[i].result = all[at++].result;
@@ -194,20 +188,15 @@ static void finish(struct pf_pool *pool, struct pf_stage *s)
 	bool moved;
 	if (has_requests(s))
 		s->err = pf_block_complete(pool, &s->write, &moved);
-	bool written = !s->err;
-	if (written)
+	if (!s->err)
 		s->err = pf_stage_map(pool, s, &nr_mapped, PF_MAP_LOCKING);
+	int err = s->err;
 	pf_inode_lock_busy(inode);
-	if (!s->err) {
-		leave_queue(pool, s);
-		pf_stage_end_write(pool, s, nr_mapped, 0); /* it is gone then */
-	} else {
-		if (written)
-			pf_stage_end_write(pool, s, nr_mapped, s->err);
-		else
-			pf_stage_settle(pool, s, s->err);
+	if (!err)
+		leave_queue(pool, s); /* it is gone afterwards */
+	pf_stage_end_write(pool, s, nr_mapped, err);
+	if (err)
 		leave_queue(pool, s); /* who waits for it finds its failure noted */
-	}
 	pf_inode_end(inode);
 	pthread_rwlock_unlock(&inode->lock);
 	pf_inode_put(pool, inode);

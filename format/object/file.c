@@ -14,7 +14,6 @@
 
 #define DIRECT_BYTES (64u << 10)  /* a write of at least this many bytes is not staged */
 #define CHUNK_BYTES (4u << 20)    /* longer ones are taken in pieces of this size, each one point of the file's history */
-#define CHUNK_BLOCKS (CHUNK_BYTES / PF_BLOCK_SIZE + 1)
 
 size_t pf_read_buf_bytes(uint64_t off_bytes, size_t len_bytes)
 {

@@ -37,7 +37,7 @@ bool pf_stage_has_room(const struct pf_pool *pool, const struct pf_inode *inode,
 void pf_stage_drop_empty(struct pf_pool *pool, struct pf_inode *inode)
 {
 	if (inode->stage && !inode->stage->nr)
-		pf_stage_release(pool, inode, inode->stage);
+		pf_stage_release(pool, inode->stage);
 }
 
 static uint8_t *find(const struct pf_stage *s, uint64_t block)
@@ -146,8 +146,9 @@ void pf_stage_mask(const struct pf_inode *inode, uint64_t start, unsigned nr, ui
 	mask_of(inode->stage, start, nr, mask);
 }
 
-void pf_stage_release(struct pf_pool *pool, struct pf_inode *inode, struct pf_stage *s)
+void pf_stage_release(struct pf_pool *pool, struct pf_stage *s)
 {
+	struct pf_inode *inode = s->inode;
 	*(s == inode->stage ? &inode->stage : &inode->sealed) = NULL;
 	for (unsigned i = 0; i < s->nr; i++)
 		pf_bufpool_put(pool->pages, page_of(&s->blocks[i]));
@@ -161,19 +162,19 @@ void pf_stage_release(struct pf_pool *pool, struct pf_inode *inode, struct pf_st
 	pf_inode_unpin(pool, inode);
 }
 
-static void drop(struct pf_pool *pool, struct pf_inode *inode, struct pf_stage *s)
+static void drop(struct pf_pool *pool, struct pf_stage *s)
 {
 	if (!s)
 		return;
 	pf_space_unreserve(pool->space, s->nr);
-	inode->write_error = 0;
-	pf_stage_release(pool, inode, s);
+	s->inode->write_error = 0;
+	pf_stage_release(pool, s);
 }
 
 void pf_stage_drop(struct pf_pool *pool, struct pf_inode *inode)
 {
-	drop(pool, inode, inode->sealed);
-	drop(pool, inode, inode->stage);
+	drop(pool, inode->sealed);
+	drop(pool, inode->stage);
 }
 
 void pf_stage_drop_all(struct pf_pool *pool)

@@ -28,16 +28,12 @@ static int finish(struct pf_pool *pool, struct pf_inode *inode, struct pf_stage_
 	if (!c->log_writes.done)
 		pf_aio_run(pool->set->aio, c->log_writes.reqs, c->log_writes.nr); /* each request has its result */
 	int err = pf_block_complete(pool, &s->write, &moved);
-	bool written = !err;
-	if (written)
+	if (!err)
 		err = promised ? pf_stage_map(pool, s, &nr_mapped, PF_MAP_HELD) : map_promised(pool, s, &nr_mapped);
 	if (!err && !promised)
 		pf_dirty_clear(&inode->dirty);
 	pf_hold_leave(&pool->sync_hold);
-	if (written)
-		pf_stage_end_write(pool, s, nr_mapped, err);
-	else
-		pf_stage_settle(pool, s, err);
+	pf_stage_end_write(pool, s, nr_mapped, err);
 	return err ? err : promised ? -EAGAIN : 0;
 }
 
@@ -52,7 +48,7 @@ int pf_stage_commit_begin(struct pf_pool *pool, struct pf_inode *inode, struct p
 	s->size = inode->item.size;
 	int err = pf_block_prepare(pool, &s->write);
 	if (err)
-		return pf_stage_settle(pool, s, err);
+		return pf_stage_end_write(pool, s, 0, err);
 	pf_hold_enter(&pool->sync_hold);
 	err = pf_intent_file_with(pool, inode, &s->write, &c->log_writes);
 	if (err)

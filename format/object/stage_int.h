@@ -27,8 +27,8 @@ struct pf_stage {
 void pf_stage_seal(struct pf_inode *inode);
 /* The first @nr_blocks are staged no more: the tree has them. */
 void pf_stage_trim(struct pf_pool *pool, struct pf_stage *s, unsigned nr_blocks);
-/* @s, which is one of the two, is gone. The caller has a pin of his own. */
-void pf_stage_release(struct pf_pool *pool, struct pf_inode *inode, struct pf_stage *s);
+/* @s is gone. The caller has a pin of his own. */
+void pf_stage_release(struct pf_pool *pool, struct pf_stage *s);
 
 /* -- the list of inodes with staged blocks; no inode lock needed ------------------------------------------------------------- */
 /* The oldest, pinned; or NULL. */
@@ -47,9 +47,8 @@ enum pf_map_how {
 };
 /* The data of s->write has been written: enters it in the tree, from piece *@nr_mapped on, which says how far it came. */
 int pf_stage_map(struct pf_pool *pool, struct pf_stage *s, unsigned *nr_mapped, enum pf_map_how how);
-/* Ends s->write, which was mapped so far, and settles @s. Returns @err. */
+/* Ends s->write, which was mapped so far, if it came to that. What was staged is in the tree then, and @s gone (@err 0); or the rest of it
+ * is still staged. Returns @err. */
 int pf_stage_end_write(struct pf_pool *pool, struct pf_stage *s, unsigned nr_mapped, int err);
-/* What was staged in @s is in the tree (@err 0), or still staged. Returns @err. */
-int pf_stage_settle(struct pf_pool *pool, struct pf_stage *s, int err);
 
 #endif
