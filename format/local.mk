@@ -14,6 +14,7 @@ libpoolfs_a_SOURCES = \
 	format/base/error.h \
 	format/base/hold.c \
 	format/base/hold.h \
+	format/base/meanwhile.h \
 	format/base/thread.c \
 	format/base/thread.h \
 	format/ondisk/geometry.c \

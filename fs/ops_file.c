@@ -85,12 +85,23 @@ static int64_t write_all(struct pf_pool *pool, uint64_t ino, uint64_t off, const
 /* The flush of a file that is synced after each write need not wait until the kernel has asked for it too. */
 #define SYNC_AHEAD_BYTES ((size_t)64 << 10)
 
-static void sync_ahead(struct pf_pool *pool, uint64_t ino)
+struct answer {
+	fuse_req_t req;
+	size_t nr_bytes;
+};
+
+static void answer_write(void *arg)
+{
+	struct answer *a = arg;
+	fuse_reply_write(a->req, a->nr_bytes);
+	transport_answered();
+}
+
+static void sync_ahead(struct pf_pool *pool, uint64_t ino, struct answer *answer)
 {
 	struct timespec now;
-	transport_answered();
 	clock_gettime(CLOCK_REALTIME_COARSE, &now); /* by which the kernel sets times */
-	pf_fsync_ahead(pool, ino, &now);
+	pf_fsync_ahead(pool, ino, &now, &(struct pf_meanwhile){ .run = answer_write, .arg = answer });
 }
 
 void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi)
@@ -118,9 +129,11 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_
 		reply_code(req, (int)n);
 		return;
 	}
-	fuse_reply_write(req, (size_t)n);
+	struct answer answer = { .req = req, .nr_bytes = (size_t)n };
 	if (size <= SYNC_AHEAD_BYTES)
-		sync_ahead(pool, ino);
+		sync_ahead(pool, ino, &answer);
+	else
+		answer_write(&answer);
 }
 
 /* An fsync under way: no worker waits for it. */

@@ -91,8 +91,7 @@ static int begin(struct fsync *s)
 	int err = 0;
 	pf_inode_lock_unless(s->pool, inode, PF_DRAINING);
 	s->failed = pf_failed_sync(s->pool, inode);
-	if (!s->ahead)
-		note_step(inode);
+	note_step(inode);
 	if (inode->busy == PF_COMMITTING)
 		s->kind = JOINED; /* nobody changes the file's data before that is over: what it has is what this one is to make durable */
 	else
@@ -169,12 +168,17 @@ static bool committed(struct pf_log_wait *wait)
 	return false;
 }
 
+static void commit(struct fsync *s, struct pf_meanwhile *meanwhile)
+{
+	s->wait.done = committed;
+	pf_log_commit_start(s->pool->log, &s->wait, meanwhile);
+}
+
 static void start(struct fsync *s)
 {
 	s->err = s->pool->read_only ? 0 : begin(s);
 	if (!s->err && !s->pool->read_only) {
-		s->wait.done = committed;
-		pf_log_commit_start(s->pool->log, &s->wait);
+		commit(s, NULL);
 		return;
 	}
 	report(s, s->err ? finish_slowly(s) : 0);
@@ -208,22 +212,44 @@ static void tell_nobody(void *arg, int err)
 	(void)err;
 }
 
-void pf_fsync_ahead(struct pf_pool *pool, uint64_t ino, const struct timespec *now)
+/* Under the exclusive inode lock. Whatever could take long is left to the fsync. */
+static bool is_expected(struct pf_inode *inode, const struct timespec *now)
+{
+	return inode->busy == PF_IDLE && inode->stage && inode->nr_written == 1 && inode->nr_in_step >= IN_STEP &&
+	       inode->item.mtime.tv_sec == now->tv_sec && inode->item.mtime.tv_nsec == now->tv_nsec &&
+	       !pf_inode_is_marked(inode, PF_MARK_OWES);
+}
+
+/* NULL: it is not expected, or nothing can be begun at once. */
+static struct fsync *begin_ahead(struct pf_pool *pool, struct pf_inode *inode, const struct timespec *now)
+{
+	if (pthread_rwlock_trywrlock(&inode->lock))
+		return NULL;
+	struct fsync *s = is_expected(inode, now) ? malloc(sizeof(*s)) : NULL;
+	if (s) {
+		*s = (struct fsync){ .pool = pool, .inode = inode, .kind = STAGED, .ahead = true, .done = tell_nobody, .over = free_fsync };
+		bool alone = atomic_fetch_add(&inode->nr_syncing, 1) == 0;
+		if (!alone || pf_stage_commit_begin(pool, inode, &s->staged)) {
+			atomic_fetch_sub(&inode->nr_syncing, 1);
+			free(s);
+			s = NULL;
+		}
+	}
+	pthread_rwlock_unlock(&inode->lock);
+	return s;
+}
+
+void pf_fsync_ahead(struct pf_pool *pool, uint64_t ino, const struct timespec *now, struct pf_meanwhile *answer)
 {
 	struct pf_inode *inode;
-	if (!pool->log || pool->read_only || pf_inode_get(pool, ino, &inode))
-		return;
-	pthread_rwlock_rdlock(&inode->lock);
-	bool expected = inode->busy == PF_IDLE && inode->stage && inode->nr_written == 1 && inode->nr_in_step >= IN_STEP &&
-			inode->item.mtime.tv_sec == now->tv_sec && inode->item.mtime.tv_nsec == now->tv_nsec;
-	pthread_rwlock_unlock(&inode->lock);
-	struct fsync *s = expected ? malloc(sizeof(*s)) : NULL;
-	if (!s) {
-		pf_inode_put(pool, inode);
-		return;
+	if (pool->log && !pool->read_only && pf_inode_get(pool, ino, &inode) == 0) {
+		struct fsync *s = begin_ahead(pool, inode, now);
+		if (s)
+			commit(s, answer);
+		else
+			pf_inode_put(pool, inode);
 	}
-	*s = (struct fsync){ .pool = pool, .inode = inode, .ahead = true, .done = tell_nobody, .over = free_fsync };
-	start(s);
+	pf_meanwhile(answer);
 }
 
 /* -- for who waits ------------------------------------------------------------------------------------------------------ */

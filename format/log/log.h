@@ -95,8 +95,9 @@ struct pf_log_wait {
 	uint64_t target; /* this and the next are the log's */
 	struct pf_log_wait *next;
 };
-/* No locks held. */
-void pf_log_commit_start(struct pf_log *log, struct pf_log_wait *wait);
+/* No locks held. @meanwhile is done when the writes of the commit are under way, at the latest before it returns, and before any 'done' is
+ * called. NULL: nothing. */
+void pf_log_commit_start(struct pf_log *log, struct pf_log_wait *wait, struct pf_meanwhile *meanwhile);
 
 /* Writes closed blocks out when many have gathered, without flushing, so that memory stays bounded and a commit short. Failures
  * show in the next commit. No locks held. */

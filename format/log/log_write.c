@@ -17,6 +17,7 @@ struct job {
 	uint64_t durable;      /* for the note in each of them */
 	uint32_t data_members; /* mask: to be flushed with the log */
 	struct pf_log_writes *writes;
+	struct pf_meanwhile *meanwhile;
 };
 
 #define REQS_ON_STACK (BATCH_CHUNKS * PF_MAX_META_MEMBERS + 16)
@@ -60,18 +61,18 @@ static void report(struct pf_log *log, const struct pf_aio_req *reqs, unsigned n
 	}
 }
 
-/* Up to BATCH_CHUNKS chunks of [from, to), to all members, behind the @nr_data requests that are in @reqs already. Returns where the
- * next batch begins; *failed: mask of members. */
-static uint64_t write_batch(struct pf_log *log, uint64_t from, uint64_t to, uint64_t durable, struct pf_aio_req *reqs,
-			    unsigned nr_data, uint32_t *failed)
+/* Up to BATCH_CHUNKS chunks of @job, from @from on, to all members, behind the @nr_data requests that are in @reqs already. Returns where
+ * the next batch begins; *failed: mask of members. */
+static uint64_t write_batch(struct pf_log *log, const struct job *job, uint64_t from, struct pf_aio_req *reqs, unsigned nr_data,
+			    uint32_t *failed)
 {
 	unsigned nr = nr_data;
-	for (unsigned c = 0; c < BATCH_CHUNKS && from < to; c++) {
+	for (unsigned c = 0; c < BATCH_CHUNKS && from < job->to; c++) {
 		unsigned nr_blocks = PF_LOG_CHUNK_BLOCKS - from % PF_LOG_CHUNK_BLOCKS;
-		if (nr_blocks > to - from)
-			nr_blocks = (unsigned)(to - from);
+		if (nr_blocks > job->to - from)
+			nr_blocks = (unsigned)(job->to - from);
 		for (unsigned b = 0; b < nr_blocks; b++)
-			stamp(log, from + b, durable);
+			stamp(log, from + b, job->durable);
 		for (unsigned i = 0; i < log->nr_members; i++) {
 			unsigned copy = pf_breaks(log->set->env, PF_BREAK_LOG_ONE_COPY) ? 0 : i;
 			const struct pf_member *m = &log->set->members[log->members[copy]];
@@ -80,7 +81,7 @@ static uint64_t write_batch(struct pf_log *log, uint64_t from, uint64_t to, uint
 		}
 		from += nr_blocks;
 	}
-	pf_aio_run(log->set->aio, reqs, nr);
+	pf_aio_run_and(log->set->aio, reqs, nr, job->meanwhile);
 	for (unsigned i = 0; i < nr - nr_data; i++) {
 		if (reqs[nr_data + i].result != 0)
 			*failed |= bit(log->members[i % log->nr_members]);
@@ -133,7 +134,7 @@ static int write_blocks(struct pf_log *log, const struct job *job)
 		return -EAGAIN;
 	gather_data(job, reqs);
 	while ((lsn < job->to && !failed) || nr_data) {
-		lsn = write_batch(log, lsn, job->to, job->durable, reqs, nr_data, &failed);
+		lsn = write_batch(log, job, lsn, reqs, nr_data, &failed);
 		if (nr_data)
 			good = scatter_results(job, reqs);
 		nr_data = 0;
@@ -173,6 +174,7 @@ static int make_durable(struct pf_log *log, const struct job *job)
 	int err = early ? flush(log, members) : 0;
 	if (!err)
 		err = write_blocks(log, job);
+	pf_meanwhile(job->meanwhile); /* nothing was left to write */
 	if (!err && !early && !pf_breaks(env, PF_BREAK_LOG_NO_FLUSH))
 		err = flush(log, members);
 	return err;
@@ -205,10 +207,11 @@ static void end_writing(struct pf_log *log, const struct job *job, int err)
 }
 
 /* One round, for all who have appended. */
-static void lead(struct pf_log *log)
+static void lead(struct pf_log *log, struct pf_meanwhile *meanwhile)
 {
 	pf_log_close_block(log);
 	struct job job = begin_writing(log);
+	job.meanwhile = meanwhile;
 	job.data_members = log->data_members;
 	log->data_members = 0;
 	job.writes = log->writes;
@@ -283,16 +286,17 @@ static void tell(struct pf_log_wait *waits)
 }
 
 /* Whoever was busy calls it: as long as somebody waits without a thread, and no other thread is busy for them. */
-static void serve(struct pf_log *log)
+static void serve(struct pf_log *log, struct pf_meanwhile *meanwhile)
 {
 	for (;;) {
 		struct pf_log_wait *settled = take_settled(log);
 		if (settled) {
 			pthread_mutex_unlock(&log->lock);
+			pf_meanwhile(meanwhile);
 			tell(settled);
 			pthread_mutex_lock(&log->lock);
 		} else if (log->waits && !log->busy) {
-			lead(log);
+			lead(log, meanwhile);
 		} else {
 			return;
 		}
@@ -305,7 +309,7 @@ static uint64_t target_now(const struct pf_log *log)
 	return log->open + (log->used > 0);
 }
 
-void pf_log_commit_start(struct pf_log *log, struct pf_log_wait *wait)
+void pf_log_commit_start(struct pf_log *log, struct pf_log_wait *wait, struct pf_meanwhile *meanwhile)
 {
 	pthread_mutex_lock(&log->lock);
 	wait->target = target_now(log);
@@ -316,9 +320,10 @@ void pf_log_commit_start(struct pf_log *log, struct pf_log_wait *wait)
 		*log->last_wait = wait;
 		log->last_wait = &wait->next;
 		if (!log->busy)
-			serve(log);
+			serve(log, meanwhile);
 	}
 	pthread_mutex_unlock(&log->lock);
+	pf_meanwhile(meanwhile);
 	if (!waits)
 		tell(wait);
 }
@@ -343,7 +348,7 @@ static bool wake(struct pf_log_wait *wait)
 int pf_log_commit(struct pf_log *log)
 {
 	struct sleeper s = { .wait = { .done = wake }, .log = log };
-	pf_log_commit_start(log, &s.wait);
+	pf_log_commit_start(log, &s.wait, NULL);
 	pthread_mutex_lock(&log->lock);
 	while (!s.over)
 		pthread_cond_wait(&log->changed, &log->lock);
@@ -360,7 +365,7 @@ void pf_log_write_behind(struct pf_log *log)
 		int err = write_blocks(log, &job);
 		pthread_mutex_lock(&log->lock);
 		end_writing(log, &job, err);
-		serve(log);
+		serve(log, NULL);
 	}
 	pthread_mutex_unlock(&log->lock);
 }

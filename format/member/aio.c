@@ -102,7 +102,7 @@ static unsigned next_for_ring(struct pf_aio_req *reqs, unsigned from, unsigned n
 
 /* Requests with descriptors through the ring, the others meanwhile through their ops. -errno: the ring is broken, and what
  * is still PF_AIO_PENDING was never submitted. */
-static int run_ring(struct pf_ring *ring, struct pf_aio_req *reqs, unsigned nr, bool all_for_ring)
+static int run_ring(struct pf_ring *ring, struct pf_aio_req *reqs, unsigned nr, bool all_for_ring, struct pf_meanwhile *meanwhile)
 {
 	unsigned nr_prepared = 0, nr_submitted = 0, nr_done = 0, next = 0, inline_next = 0;
 	int err = 0;
@@ -119,7 +119,8 @@ static int run_ring(struct pf_ring *ring, struct pf_aio_req *reqs, unsigned nr, 
 		}
 		unsigned nr_wait = pf_ring_nr_wait(nr_prepared - nr_done, next < nr);
 		if (!err)
-			err = pf_ring_submit(ring, nr_prepared, all_for_ring ? nr_wait : 0, &nr_submitted);
+			err = pf_ring_submit(ring, nr_prepared, all_for_ring && !pf_meanwhile_left(meanwhile) ? nr_wait : 0, &nr_submitted);
+		pf_meanwhile(meanwhile);
 		for (; inline_next < nr; inline_next++) {
 			if (reqs[inline_next].io->fd < 0)
 				reqs[inline_next].result = run_direct(&reqs[inline_next]);
@@ -138,7 +139,7 @@ static int run_ring(struct pf_ring *ring, struct pf_aio_req *reqs, unsigned nr, 
 	}
 }
 
-static void run_patiently(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
+static void run_patiently(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr, struct pf_meanwhile *meanwhile)
 {
 	unsigned nr_fds = 0;
 	for (unsigned i = 0; i < nr; i++) {
@@ -147,8 +148,9 @@ static void run_patiently(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned 
 	}
 	struct pf_ring *ring = nr_fds > 1 ? pf_ring_get(aio) : NULL;
 	if (ring)
-		pf_ring_put(aio, ring, run_ring(ring, reqs, nr, nr_fds == nr));
+		pf_ring_put(aio, ring, run_ring(ring, reqs, nr, nr_fds == nr, meanwhile));
 
+	pf_meanwhile(meanwhile);
 	for (unsigned i = 0; i < nr; i++) {
 		if (reqs[i].result == PF_AIO_PENDING)
 			reqs[i].result = run_direct(&reqs[i]);
@@ -163,13 +165,19 @@ static int first_error(const struct pf_aio_req *reqs, unsigned nr)
 	return first;
 }
 
-int pf_aio_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
+int pf_aio_run_and(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr, struct pf_meanwhile *meanwhile)
 {
 	if (aio->silence)
-		pf_guard_run(aio, reqs, nr);
+		pf_guard_run(aio, reqs, nr, meanwhile);
 	else
-		run_patiently(aio, reqs, nr);
+		run_patiently(aio, reqs, nr, meanwhile);
+	pf_meanwhile(meanwhile); /* there were none */
 	return first_error(reqs, nr);
+}
+
+int pf_aio_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
+{
+	return pf_aio_run_and(aio, reqs, nr, NULL);
 }
 
 #define BEHIND_PIECE_BYTES (UINT64_C(128) << 10) /* some 100 us of a solid state disk */

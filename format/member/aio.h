@@ -16,11 +16,12 @@
  *       pf_aio_holds(), but for giving it to pf_aio_free(). (Written data may change: nothing on a silent member counts.)
  *   I6  Lost requests hold nobody up: not others of the same thread, nor destroying, which leaves to them what they need.
  *
- * Uses: member/io, liburing.
+ * Uses: base, member/io, liburing.
  */
 #ifndef PF_MEMBER_AIO_H
 #define PF_MEMBER_AIO_H
 
+#include "base/meanwhile.h"
 #include "member/io.h"
 
 struct pf_aio;
@@ -44,7 +45,10 @@ void pf_aio_destroy(struct pf_aio *aio);
 /* Runs all, waits for all. Returns 0 or the first negative result. */
 int pf_aio_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr);
 
-/* The same for what nobody waits for, so that what others ask of the disk meanwhile waits behind little: in requests of 128 KiB at most, of
+/* The same, with something to do meanwhile. */
+int pf_aio_run_and(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr, struct pf_meanwhile *meanwhile);
+
+/* pf_aio_run() for what nobody waits for, so that what others ask of the disk meanwhile waits behind little: in requests of 128 KiB at most, of
  * which 8 and 256 KiB are under way. */
 int pf_aio_run_behind(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr);
 

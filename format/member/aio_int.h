@@ -159,7 +159,7 @@ struct pf_flush {
 	pthread_t thread;
 };
 
-void pf_guard_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr);
+void pf_guard_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr, struct pf_meanwhile *meanwhile);
 /* @flushes in the order of the addresses of their ios, each once. */
 void pf_guard_flush(struct pf_aio *aio, struct pf_flush *flushes, unsigned nr);
 /* @f has been waited for long enough, whatever else its member does. */

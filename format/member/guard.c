@@ -85,6 +85,7 @@ struct batch {
 	struct pf_aio_req *reqs; /* or flushes */
 	struct pf_flush *flushes;
 	unsigned nr, next, next_for_proxy;
+	struct pf_meanwhile *meanwhile;
 	struct pf_flights flying; /* on the ring, in the order of submission */
 	unsigned nr_flying;
 };
@@ -294,6 +295,7 @@ static void submit(struct batch *b, unsigned nr_wait)
 	if (!err)
 		return;
 	b->ring_err = err;
+	pf_meanwhile(b->meanwhile);
 	call_back(b, io_uring_sq_ready(&b->ring->uring));
 }
 
@@ -308,11 +310,12 @@ static void run(struct batch *b)
 		while (b->next < b->nr && b->nr_flying < PF_RING_ENTRIES)
 			prepare_next(b, b->next++);
 		unsigned nr_wait = pf_ring_nr_wait(b->nr_flying, b->next < b->nr);
-		bool proxies = any_for_proxy(b);
+		bool first_submit = any_for_proxy(b) || pf_meanwhile_left(b->meanwhile);
 		if (b->nr_flying)
-			submit(b, proxies ? 0 : nr_wait);
+			submit(b, first_submit ? 0 : nr_wait);
+		pf_meanwhile(b->meanwhile);
 		run_for_proxies(b);
-		if (proxies && b->nr_flying)
+		if (first_submit && b->nr_flying)
 			submit(b, nr_wait < b->nr_flying ? nr_wait : b->nr_flying);
 		if (!b->nr_flying)
 			continue;
@@ -323,9 +326,9 @@ static void run(struct batch *b)
 		pf_ring_put(b->aio, b->ring, b->ring_err);
 }
 
-void pf_guard_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr)
+void pf_guard_run(struct pf_aio *aio, struct pf_aio_req *reqs, unsigned nr, struct pf_meanwhile *meanwhile)
 {
-	struct batch b = { .aio = aio, .reqs = reqs, .nr = nr };
+	struct batch b = { .aio = aio, .reqs = reqs, .nr = nr, .meanwhile = meanwhile };
 	run(&b);
 }
 

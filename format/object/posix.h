@@ -21,6 +21,7 @@
 #define PF_POSIX_H
 
 #include "base/error.h"
+#include "base/meanwhile.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -144,9 +145,10 @@ int pf_fsync(struct pf_pool *pool, uint64_t ino);
  * closed before; and operations on the file that follow at once may wait a little. */
 typedef void pf_fsync_done_fn(void *arg, int err);
 void pf_fsync_start(struct pf_pool *pool, uint64_t ino, pf_fsync_done_fn *done, void *arg);
-/* After a write has been answered: if each of the last few fsyncs of the file came after one write, begins the next one now, so that the
- * fsync finds it under way. Unless the file's mtime is not @now: then who keeps the times (PF_WRITE_KEEP_TIMES) will set it first,
- * and that would need a commit of its own. Wrong guesses cost a flush. Needs a log. */
-void pf_fsync_ahead(struct pf_pool *pool, uint64_t ino, const struct timespec *now);
+/* After a write: if each of the last few fsyncs of the file came after one write, begins the next one now, so that the fsync finds it under
+ * way. Unless the file's mtime is not @now: then who keeps the times (PF_WRITE_KEEP_TIMES) will set it first, and that would need a
+ * commit of its own. Wrong guesses cost a flush. Needs a log. @answer, which answers the write, is done as soon as disks are at work, at
+ * the latest before it returns. */
+void pf_fsync_ahead(struct pf_pool *pool, uint64_t ino, const struct timespec *now, struct pf_meanwhile *answer);
 
 #endif

@@ -144,6 +144,47 @@ START_TEST(batches_of_every_size)
 }
 END_TEST
 
+static atomic_uint nr_meanwhile;
+
+static void count_meanwhile(void *arg)
+{
+	(void)arg;
+	nr_meanwhile++;
+}
+
+static void *run_and(void *arg)
+{
+	unsigned nr = *(unsigned *)arg;
+	ck_assert_int_eq(pf_aio_run_and(aio, reqs, nr, &(struct pf_meanwhile){ .run = count_meanwhile }), 0);
+	return NULL;
+}
+
+/* Once, however many there are, and before the slowest of them is waited for. */
+START_TEST(something_meanwhile)
+{
+	static const unsigned sizes[] = { 0, 1, 2, NR_IOS, 5 * NR_IOS, 300 };
+	struct simdisk *memory = simworld_disk(world, 0);
+	for (unsigned s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+		unsigned nr = sizes[s];
+		bool hangs = nr >= NR_IOS;
+		pthread_t thread;
+		for (unsigned i = 0; i < nr; i++)
+			fill(i, PF_AIO_WRITE, s);
+		atomic_store(&nr_meanwhile, 0);
+		simdisk_set_hang(memory, hangs ? SIM_WRITE : 0);
+		pthread_create(&thread, NULL, run_and, &nr);
+		while (hangs && !simdisk_nr_hung(memory))
+			usleep(100);
+		ck_assert(!hangs || nr_meanwhile == 1);
+		simdisk_set_hang(memory, 0);
+		pthread_join(thread, NULL);
+		ck_assert_uint_eq(nr_meanwhile, 1);
+		for (unsigned i = 0; i < nr; i++)
+			ck_assert_int_eq(reqs[i].result, 0);
+	}
+}
+END_TEST
+
 START_TEST(counts)
 {
 	for (unsigned i = 0; i < 400; i++)
@@ -377,6 +418,7 @@ static TCase *add_case(const char *name, SFun before)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, before, teardown);
 	tcase_add_test(tc, batches_of_every_size);
+	tcase_add_test(tc, something_meanwhile);
 	tcase_add_test(tc, counts);
 	tcase_add_test(tc, errors_stay_with_their_request);
 	tcase_add_test(tc, a_truncated_member);

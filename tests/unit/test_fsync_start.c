@@ -222,10 +222,20 @@ static struct timespec mtime_of(uint64_t ino)
 }
 
 /* What an attempt to sync ahead costs in flushes. */
+static atomic_uint nr_answers;
+
+static void answer(void *arg)
+{
+	(void)arg;
+	nr_answers++;
+}
+
 static uint64_t ahead(uint64_t ino, struct timespec now)
 {
 	uint64_t before = count(0, SIM_FLUSH);
-	pf_fsync_ahead(POOL, ino, &now);
+	unsigned answers = nr_answers;
+	pf_fsync_ahead(POOL, ino, &now, &(struct pf_meanwhile){ .run = answer });
+	ck_assert_uint_eq(nr_answers, answers + 1);
 	return count(0, SIM_FLUSH) - before;
 }
 
@@ -296,11 +306,48 @@ START_TEST(a_guess_that_fails)
 	put(f, 0, "not on disk", 11);
 	struct sim_fault fault = { .ops = SIM_WRITE, .kind = SIM_FAIL };
 	simworld_add_fault(sp->world, &fault);
-	pf_fsync_ahead(POOL, f, &(struct timespec){ mtime_of(f).tv_sec, mtime_of(f).tv_nsec });
+	ahead(f, mtime_of(f));
 	ck_bytes(f, 0, "not on disk", 11);
 	ck_assert_int_lt(pf_fsync(POOL, f), 0);
 	simworld_clear_faults(sp->world);
 	ck_ok(pf_fsync(POOL, f));
+	crash_and_compare(_i);
+	end();
+}
+END_TEST
+
+static void *guess(void *arg)
+{
+	uint64_t f = *(uint64_t *)arg;
+	struct timespec now = mtime_of(f);
+	pf_fsync_ahead(POOL, f, &now, &(struct pf_meanwhile){ .run = answer });
+	return NULL;
+}
+
+/* The write is answered whatever the disk does, and whatever others do with the file. */
+START_TEST(a_guess_that_hangs)
+{
+	static const unsigned where[] = { SIM_WRITE, SIM_FLUSH };
+	begin(_i);
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	struct simdisk *disk = simworld_disk(sp->world, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		pthread_t thread;
+		in_step(f, 10);
+		put(f, 0, "is answered", 11);
+		unsigned answers = nr_answers;
+		simdisk_set_hang(disk, where[i]);
+		pthread_create(&thread, NULL, guess, &f);
+		while (!simdisk_nr_hung(disk))
+			usleep(100);
+		ck_assert_uint_eq(nr_answers, answers + 1);
+		ck_assert_uint_eq(ahead(f, mtime_of(f)), 0); /* what another has begun is left to it */
+		simdisk_set_hang(disk, 0);
+		pthread_join(thread, NULL);
+		uint64_t flushes = count(0, SIM_FLUSH);
+		sync_by_log(f);
+		ck_assert_uint_eq(count(0, SIM_FLUSH), flushes);
+	}
 	crash_and_compare(_i);
 	end();
 }
@@ -380,6 +427,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_guess, 0, NR_SCENES);
 	tcase_add_loop_test(tc, a_wrong_guess, 0, NR_SCENES);
 	tcase_add_loop_test(tc, a_guess_that_fails, 0, NR_SCENES);
+	tcase_add_loop_test(tc, a_guess_that_hangs, 0, NR_SCENES);
 	tcase_add_test(tc, no_guess);
 	tcase_add_loop_test(tc, many_at_once, 0, NR_SCENES);
 	suite_add_tcase(s, tc);

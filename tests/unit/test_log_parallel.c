@@ -138,6 +138,48 @@ static bool called(struct pf_log_wait *wait)
 	return c->nr_calls < 2;
 }
 
+static atomic_uint nr_meanwhile;
+
+static void count_meanwhile(void *arg)
+{
+	(void)arg;
+	nr_meanwhile++;
+}
+
+/* What is to be done meanwhile does not wait for disks, nor for what others do with the same commit. */
+static bool called_after_meanwhile(struct pf_log_wait *wait)
+{
+	ck_assert_uint_eq(nr_meanwhile, 1);
+	return called(wait);
+}
+
+static void *append_and_start(void *arg)
+{
+	append_one(0);
+	pf_log_commit_start(rig.log, arg, &(struct pf_meanwhile){ .run = count_meanwhile });
+	return NULL;
+}
+
+START_TEST(meanwhile)
+{
+	static const unsigned where[] = { SIM_WRITE, SIM_FLUSH };
+	for (unsigned i = 0; i < 2; i++) {
+		struct call call = { .wait = { .done = called_after_meanwhile } };
+		pthread_t thread;
+		atomic_store(&nr_meanwhile, 0);
+		rig_new(&rig, 2, rings, 0);
+		start_and_hang(&thread, append_and_start, &call.wait, simworld_disk(rig.world, 1), where[i]);
+		ck_assert_uint_eq(nr_meanwhile, 1);
+		ck_assert_uint_eq(call.nr_calls, 0);
+		simdisk_set_hang(simworld_disk(rig.world, 1), 0);
+		pthread_join(thread, NULL);
+		ck_assert(call.nr_calls == 2 && call.result == 0);
+		ck_assert_uint_eq(nr_meanwhile, 1);
+		rig_free(&rig);
+	}
+}
+END_TEST
+
 /* A checkpoint that becomes durable while they wait serves them, without another round. */
 START_TEST(release_while_waiting)
 {
@@ -148,7 +190,7 @@ START_TEST(release_while_waiting)
 	struct simdisk *disk = simworld_disk(rig.world, 1);
 	start_and_hang(&thread, append_and_commit, &result, disk, SIM_FLUSH);
 	append_one(0);
-	pf_log_commit_start(rig.log, &second.wait);
+	pf_log_commit_start(rig.log, &second.wait, NULL);
 	pf_log_release(rig.log, pf_log_freeze(rig.log));
 	/* what is being written keeps its memory, and its place in the ring */
 	for (unsigned i = 0; i < 40; i++)
@@ -171,13 +213,16 @@ START_TEST(waits_without_threads)
 	int result;
 	memset(calls, 0, sizeof(calls));
 	atomic_store(&nr_calls, 0);
+	atomic_store(&nr_meanwhile, 0);
 	rig_new(&rig, 2, rings, 0);
 	struct simdisk *disk = simworld_disk(rig.world, 1);
 	start_and_hang(&thread, append_and_commit, &result, disk, SIM_FLUSH);
 	for (unsigned i = 0; i < NR_THREADS; i++) {
 		append_one(0);
 		calls[i].wait.done = called;
-		pf_log_commit_start(rig.log, &calls[i].wait);
+		struct pf_meanwhile meanwhile = { .run = count_meanwhile };
+		pf_log_commit_start(rig.log, &calls[i].wait, &meanwhile);
+		ck_assert_uint_eq(nr_meanwhile, i + 1); /* although it waits for another's round */
 		ck_assert_uint_eq(calls[i].nr_calls, 0);
 	}
 	simdisk_set_hang(disk, 0);
@@ -194,13 +239,14 @@ START_TEST(waits_without_threads)
 	/* nobody is at it: at once; and when there is nothing to do, or nothing can be promised */
 	struct call now = { .wait = { .done = called } };
 	append_one(0);
-	pf_log_commit_start(rig.log, &now.wait);
+	pf_log_commit_start(rig.log, &now.wait, NULL);
 	ck_assert(now.nr_calls == 2 && now.result == 0 && pthread_equal(now.by, pthread_self()));
-	pf_log_commit_start(rig.log, &now.wait);
+	pf_log_commit_start(rig.log, &now.wait, &(struct pf_meanwhile){ .run = count_meanwhile });
 	ck_assert(now.nr_calls == 3 && now.result == 0);
 	pf_log_lose(rig.log);
-	pf_log_commit_start(rig.log, &now.wait);
+	pf_log_commit_start(rig.log, &now.wait, &(struct pf_meanwhile){ .run = count_meanwhile });
 	ck_assert(now.nr_calls == 4 && now.result == -EAGAIN);
+	ck_assert_uint_eq(nr_meanwhile, NR_THREADS + 2);
 	rig_free(&rig);
 }
 END_TEST
@@ -432,6 +478,7 @@ int main(void)
 	tcase_add_test(tc, followers_share_failures);
 	tcase_add_test(tc, gap_while_waiting);
 	tcase_add_test(tc, release_while_waiting);
+	tcase_add_test(tc, meanwhile);
 	tcase_add_test(tc, waits_without_threads);
 	tcase_add_test(tc, release_while_writing);
 	tcase_add_test(tc, take_back_while_writing);
