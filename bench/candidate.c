@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 enum { MAX_ARGS = SITE_MAX_MEMBERS + 16 };
-enum peer_kind { PEER_FILESYSTEM, PEER_RAW_FILE, PEER_RAW_DEVICE, PEER_EMPTY };
+enum peer_kind { PEER_FILESYSTEM, PEER_RAW_FILE, PEER_RAW_DEVICE, PEER_EMPTY, PEER_FUSE_FILE, PEER_FUSE_DEVICE };
 
 struct candidate_peer {
 	const char *name;
@@ -32,6 +32,8 @@ static const struct candidate_peer peers[] = {
 	{ "raw", PEER_RAW_FILE, false, { NULL } },
 	{ "rawloop", PEER_RAW_DEVICE, false, { NULL } },
 	{ "empty", PEER_EMPTY, false, { NULL } },
+	{ "fuseraw", PEER_FUSE_FILE, false, { NULL } },
+	{ "fuseloop", PEER_FUSE_DEVICE, false, { NULL } },
 };
 enum { NR_PEERS = sizeof(peers) / sizeof(peers[0]) };
 
@@ -111,8 +113,8 @@ bool candidate_add_peers(struct candidate all[CANDIDATE_MAX], unsigned *nr, cons
 			peer = strcmp(word, peers[i].name) ? peer : &peers[i];
 		if (!peer) {
 			cli_message(
-				"\"%s\" is not a filesystem that can be compared with (ext4, xfs, btrfs, empty), nor raw or "
-				"rawloop",
+				"\"%s\" is not a filesystem that can be compared with (ext4, xfs, btrfs, empty, fuseraw, fuseloop), nor raw "
+				"or rawloop",
 				word);
 			return false;
 		}
@@ -120,7 +122,7 @@ bool candidate_add_peers(struct candidate all[CANDIDATE_MAX], unsigned *nr, cons
 		if (!c)
 			return false;
 		c->peer = peer;
-		c->on_images = peer->kind == PEER_RAW_FILE;
+		c->on_images = peer->kind == PEER_RAW_FILE || peer->kind == PEER_FUSE_FILE;
 		snprintf(c->name, sizeof(c->name), "%s", peer->name);
 	} while (list);
 	return true;
@@ -163,9 +165,14 @@ static int mount_peer(struct site *site, const struct candidate_peer *peer)
 }
 
 /* -- the empty filesystem ------------------------------------------------------------------------------------------- */
-static int mount_empty(struct site *site)
+static bool is_empty(const struct candidate *c)
 {
-	int err = emptyfs_mount(site->mount_dir, &site->empty);
+	return c->peer && c->peer->kind >= PEER_EMPTY;
+}
+
+static int mount_empty(struct site *site, const char *disk)
+{
+	int err = emptyfs_mount(site->mount_dir, disk, &site->empty);
 	if (err)
 		cli_message("%s: an empty FUSE filesystem cannot be mounted: %s", site->mount_dir, strerror(-err));
 	site->mounted = !err;
@@ -194,8 +201,8 @@ int candidate_up(struct site *site, const struct candidate *c, const struct cand
 		err = site_make_pool(site, nr, c->version, options->placement);
 		return err ? err : site_mount_pool(site, nr, NULL);
 	}
-	if (c->peer->kind == PEER_EMPTY)
-		return mount_empty(site);
+	if (is_empty(c))
+		return mount_empty(site, c->peer->kind == PEER_EMPTY ? NULL : site_member(site, 0));
 	if (c->peer->kind != PEER_FILESYSTEM)
 		return 0;
 	err = make_peer(site, c->peer, nr);
@@ -219,7 +226,7 @@ static int unmount_peer(struct site *site)
 int candidate_down(struct site *site, const struct candidate *c)
 {
 	int err = 0;
-	bool empty = c->peer && c->peer->kind == PEER_EMPTY;
+	bool empty = is_empty(c);
 	bool harmless = empty || (site->mounted && c->peer && make_harmless(site));
 	if (site->mounted)
 		err = empty ? unmount_empty(site) : c->peer ? unmount_peer(site) : site_unmount_pool(site);

@@ -27,7 +27,7 @@ static const struct cli_option options[] = {
 	  "format versions of pools, joined by commas; 6x2: with two members, 6i: on image files, 6x2i: both" },
 	{ OPT_PEER, "peer", "LIST",
 	  "others: ext4, xfs, btrfs, raw (the image file itself), rawloop (the loop device), empty (a FUSE "
-	  "filesystem with nothing behind it); root only; the first candidate of all is the baseline" },
+	  "filesystem with nothing behind it), fuseraw and fuseloop (the same over these two); root only; the first candidate of all is the baseline" },
 	{ OPT_MEMBERS, "members", "N",
 	  "number of members (default 1) where a version does not say it; ext4 and xfs use one" },
 	{ OPT_MEMBER_SIZE, "member-size", "SIZE", "size of each (default: enough for the work)" },

@@ -4,27 +4,34 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <liburing.h>
 #include <linux/fuse.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { MAX_NODES = 8192, NR_THREADS = 2, MAX_IO = 1 << 20, REQUEST_CAP = MAX_IO + 65536 };
+enum { MAX_NODES = 8192, NR_THREADS = 2, NR_DISK_THREADS = 24, MAX_IO = 1 << 20, REQUEST_CAP = MAX_IO + 65536 };
+enum { BLOCK = 4096, MAX_DISK_IO = 64 << 10, NR_PLACES = 16 }; /* what is larger is not what is synced one by one */
 
 struct node {
 	uint64_t parent; /* 0: the slot is free */
 	char name[256];
 	struct fuse_attr attr;
+	pthread_mutex_t disk; /* held while what was written last is on its way there */
+	bool on_its_way;
+	uint64_t waiting; /* FSYNC that is answered when it is there, or 0 */
 };
 
 struct emptyfs {
-	int fd;
+	int fd, disk_fd; /* -1: nothing behind it */
+	uint64_t disk_bytes;
 	pthread_mutex_t lock;
 	struct node *nodes; /* [nodeid]; 1 is the root */
 	uint64_t nr;        /* slots that have been used */
@@ -35,17 +42,24 @@ struct request {
 	const struct fuse_in_header *in;
 	const void *arg; /* behind the header */
 	struct node *node;
+	struct io_uring *ring; /* of the thread, and */
+	unsigned char *buf;    /* for direct I/O */
 };
 
 static const unsigned char zeros[MAX_IO];
 
-static void reply(struct request *r, int err, const void *data, size_t len)
+static void reply_to(const struct request *r, uint64_t unique, int err, const void *data, size_t len)
 {
-	struct fuse_out_header out = { .len = (uint32_t)(sizeof(out) + len), .error = -err, .unique = r->in->unique };
+	struct fuse_out_header out = { .len = (uint32_t)(sizeof(out) + len), .error = -err, .unique = unique };
 	struct iovec iov[] = { { &out, sizeof(out) }, { (void *)data, len } };
 	/* ENOENT: who asked has gone */
 	if (writev(r->fs->fd, iov, len ? 2 : 1) < 0 && errno != ENOENT)
 		perror("poolfs-bench: the empty filesystem");
+}
+
+static void reply(struct request *r, int err, const void *data, size_t len)
+{
+	reply_to(r, r->in->unique, err, data, len);
 }
 
 /* -- names ------------------------------------------------------------------------------------------------------------------- */
@@ -177,6 +191,86 @@ static void stat_fs(struct request *r)
 	reply(r, 0, &out, sizeof(out));
 }
 
+/* -- what is synced, with a disk behind it ------------------------------------------------------------------------------------ */
+/* Each file has a part of the disk, used again and again. */
+static off_t place_of(const struct request *r, uint64_t offset)
+{
+	uint64_t part = r->fs->disk_bytes / NR_PLACES, room = part - MAX_DISK_IO - part % BLOCK;
+	return (off_t)(r->in->nodeid % NR_PLACES * (part - part % BLOCK) + offset % room / BLOCK * BLOCK);
+}
+
+static void must(bool good, const char *what)
+{
+	if (good)
+		return;
+	perror(what);
+	_exit(1); /* whoever measures sees ENOTCONN */
+}
+
+/* The disk is set to work, then the write is answered, then, when all is done, the sync that has come meanwhile: no FUSE filesystem can do
+ * it in fewer steps. */
+static void write_disk(struct request *r)
+{
+	const struct fuse_write_in *arg = r->arg;
+	size_t len = (arg->size + BLOCK - 1) / BLOCK * BLOCK;
+	struct io_uring_cqe *cqe;
+	memcpy(r->buf, arg + 1, arg->size);
+	pthread_mutex_lock(&r->node->disk);
+	struct io_uring_sqe *sqe = io_uring_get_sqe(r->ring);
+	io_uring_prep_write(sqe, r->fs->disk_fd, r->buf, (unsigned)len, (uint64_t)place_of(r, arg->offset));
+	must(io_uring_submit(r->ring) == 1, "poolfs-bench: io_uring");
+	pthread_mutex_lock(&r->fs->lock);
+	r->node->on_its_way = true;
+	write_file(r);
+	pthread_mutex_unlock(&r->fs->lock);
+	must(io_uring_wait_cqe(r->ring, &cqe) == 0 && cqe->res == (int)len, "poolfs-bench: the disk behind a FUSE filesystem");
+	io_uring_cqe_seen(r->ring, cqe);
+	must(fdatasync(r->fs->disk_fd) == 0, "poolfs-bench: the disk behind a FUSE filesystem");
+	pthread_mutex_lock(&r->fs->lock);
+	uint64_t waiting = r->node->waiting;
+	r->node->on_its_way = false;
+	r->node->waiting = 0;
+	pthread_mutex_unlock(&r->fs->lock);
+	pthread_mutex_unlock(&r->node->disk);
+	if (waiting)
+		reply_to(r, waiting, 0, NULL, 0);
+}
+
+static void sync_disk(struct request *r)
+{
+	pthread_mutex_lock(&r->fs->lock);
+	bool waits = r->node->on_its_way, alone = !r->node->waiting;
+	if (waits && alone)
+		r->node->waiting = r->in->unique;
+	pthread_mutex_unlock(&r->fs->lock);
+	if (waits && alone)
+		return;
+	if (waits) {
+		pthread_mutex_lock(&r->node->disk);
+		pthread_mutex_unlock(&r->node->disk);
+	}
+	reply(r, 0, NULL, 0);
+}
+
+/* The ring is its thread's alone; kernels before 6.1 cannot make use of that. */
+static bool ring_init(struct io_uring *ring)
+{
+	return io_uring_queue_init(4, ring, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) == 0 ||
+	       io_uring_queue_init(4, ring, 0) == 0;
+}
+
+static bool handle_on_disk(struct request *r)
+{
+	const struct fuse_write_in *arg = r->arg;
+	if (r->fs->disk_fd >= 0 && r->in->opcode == FUSE_WRITE && arg->size <= MAX_DISK_IO)
+		write_disk(r);
+	else if (r->fs->disk_fd >= 0 && r->in->opcode == FUSE_FSYNC)
+		sync_disk(r);
+	else
+		return false;
+	return true;
+}
+
 /* -- serving ------------------------------------------------------------------------------------------------------------------- */
 static void init(struct request *r)
 {
@@ -246,45 +340,74 @@ static void *serve(void *arg)
 {
 	struct emptyfs *fs = arg;
 	char *buf = malloc(REQUEST_CAP);
+	struct io_uring ring;
+	unsigned char *disk_buf = aligned_alloc(BLOCK, MAX_DISK_IO);
+	must(buf && disk_buf && (fs->disk_fd < 0 || ring_init(&ring)), "poolfs-bench: a FUSE filesystem");
 	for (;;) {
-		ssize_t n = buf ? read(fs->fd, buf, REQUEST_CAP) : -1;
+		ssize_t n = read(fs->fd, buf, REQUEST_CAP);
 		if (n < 0 && (errno == EINTR || errno == ENOENT || errno == EAGAIN))
 			continue;
 		if (n < (ssize_t)sizeof(struct fuse_in_header))
 			break;
-		struct request r = { .fs = fs, .in = (void *)buf, .arg = buf + sizeof(struct fuse_in_header) };
+		struct request r = { .fs = fs, .in = (void *)buf, .arg = buf + sizeof(struct fuse_in_header), .ring = &ring, .buf = disk_buf };
 		r.node = &fs->nodes[r.in->nodeid < MAX_NODES ? r.in->nodeid : 0];
+		if (handle_on_disk(&r))
+			continue;
 		pthread_mutex_lock(&fs->lock);
 		handle(&r);
 		pthread_mutex_unlock(&fs->lock);
 	}
+	if (fs->disk_fd >= 0)
+		io_uring_queue_exit(&ring);
+	free(disk_buf);
 	free(buf);
 	return NULL;
 }
 
-static int serve_all(int fd)
+static int serve_all(int fd, int disk_fd, uint64_t disk_bytes)
 {
 	static struct emptyfs fs = { .lock = PTHREAD_MUTEX_INITIALIZER, .nr = 2 };
-	pthread_t threads[NR_THREADS];
+	pthread_t threads[NR_DISK_THREADS];
 	fs.fd = fd;
+	fs.disk_fd = disk_fd;
+	fs.disk_bytes = disk_bytes;
 	fs.nodes = calloc(MAX_NODES, sizeof(*fs.nodes));
 	if (!fs.nodes)
 		return 1;
+	for (unsigned i = 0; i < MAX_NODES; i++)
+		pthread_mutex_init(&fs.nodes[i].disk, NULL);
 	init_node(&fs.nodes[FUSE_ROOT_ID], FUSE_ROOT_ID, S_IFDIR | 0700);
 	unsigned nr = 0;
-	while (nr < NR_THREADS && pthread_create(&threads[nr], NULL, serve, &fs) == 0)
+	while (nr < (disk_fd < 0 ? NR_THREADS : NR_DISK_THREADS) && pthread_create(&threads[nr], NULL, serve, &fs) == 0)
 		nr++;
 	for (unsigned i = 0; i < nr; i++)
 		pthread_join(threads[i], NULL);
 	return nr == 0;
 }
 
-int emptyfs_mount(const char *dir, pid_t *daemon)
+/* A file or device, for direct I/O. */
+static int open_disk(const char *path, int *fd, uint64_t *bytes)
+{
+	*fd = open(path, O_RDWR | O_CLOEXEC | O_DIRECT);
+	off_t size = *fd < 0 ? -1 : lseek(*fd, 0, SEEK_END);
+	*bytes = (uint64_t)size;
+	return size < 0 ? -errno : *bytes < (uint64_t)NR_PLACES * 4 * MAX_DISK_IO ? -ENOSPC : 0;
+}
+
+int emptyfs_mount(const char *dir, const char *disk, pid_t *daemon)
 {
 	char options[128];
+	int disk_fd = -1;
+	uint64_t disk_bytes = 0;
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
+	int disk_err = fd < 0 ? -errno : disk ? open_disk(disk, &disk_fd, &disk_bytes) : 0;
+	if (disk_err) {
+		if (fd >= 0)
+			close(fd);
+		if (disk_fd >= 0)
+			close(disk_fd);
+		return disk_err;
+	}
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,default_permissions,allow_other", fd);
 	int err = mount("poolfs-bench", dir, "fuse", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
 	*daemon = err ? -1 : fork();
@@ -293,7 +416,9 @@ int emptyfs_mount(const char *dir, pid_t *daemon)
 		umount2(dir, MNT_DETACH);
 	}
 	if (!err && *daemon == 0)
-		_exit(serve_all(fd));
+		_exit(serve_all(fd, disk_fd, disk_bytes));
 	close(fd);
+	if (disk_fd >= 0)
+		close(disk_fd);
 	return err;
 }

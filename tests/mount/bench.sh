@@ -42,7 +42,7 @@ if command -v mkfs.ext4 >/dev/null && [ -e /dev/loop-control ]; then
 
 	# A member without a filesystem: each byte is written once, and what needs names is left out. Pools with other members
 	# than the rest; targets.
-	"$BENCH" compare --peer rawloop,raw,empty --versions 5,5x2,5i,"$newest","$newest"x2,3 --rounds 1 "${tiny[@]}" --metrics device,sync \
+	"$BENCH" compare --peer rawloop,raw,empty,fuseraw,fuseloop --versions 5,5x2,5i,"$newest","$newest"x2,3 --rounds 1 "${tiny[@]}" --metrics device,sync \
 		--targets --json >"$work.json" || fail "comparing with raw members: exit $?"
 	cat >"$work.py" <<-'END'
 		import json, sys
@@ -50,15 +50,16 @@ if command -v mkfs.ext4 >/dev/null && [ -e /dev/loop-control ]; then
 		m = {m["key"]: {c["name"]: c for c in m["candidates"]} for m in j["metrics"]}
 		newest = "v" + sys.argv[2]
 		bytes, append = m["sync_write_amplification"], m["append_amplification_kib"]
-		assert 1 <= bytes["rawloop"]["median"] < 1.01, bytes["rawloop"]
-		for name in "raw", "v5i", "v3":
+		for name in "rawloop", "fuseloop":
+		    assert 1 <= bytes[name]["median"] < 1.01, bytes[name]
+		for name in "raw", "fuseraw", "v5i", "v3":
 		    assert "median" not in bytes[name] and bytes[name]["note"], bytes[name]
 		for name in "v5", "v5x2", newest, newest + "x2":
 		    assert bytes[name]["median"] >= 2 and append[name]["median"] >= 4, (bytes[name], append[name])
 		# The log is on both members.
 		assert bytes[newest + "x2"]["median"] > bytes[newest]["median"], bytes
 		assert "no filesystem" in m["sync_append_us"]["raw"]["note"], m["sync_append_us"]["raw"]
-		for name in "raw", "rawloop", "empty", "v5", "v5x2", "v5i", "v3", newest:
+		for name in "raw", "rawloop", "empty", "fuseraw", "fuseloop", "v5", "v5x2", "v5i", "v3", newest:
 		    assert m["osync_write_us"][name]["median"] > 0 and m["osync_write_us"][name]["latency_ms"]["count"] == 12
 		assert [bytes[n]["members"] for n in ("v5", "v5x2", "raw")] == [1, 2, 1]
 		assert [bytes[n]["loop_devices"] for n in ("v5", "v5i", "raw", "rawloop")] == [True, False, False, True]

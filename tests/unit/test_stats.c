@@ -466,6 +466,9 @@ START_TEST(versions_and_peers_by_name)
 	ck_assert(all[4].on_images && !all[5].on_images);
 	ck_assert_uint_eq(candidate_members(&all[6], 4), 1);
 	ck_assert_uint_eq(candidate_members(&all[7], 4), 4);
+	ck_assert(candidate_add_peers(all, &nr, "empty,fuseraw,fuseloop"));
+	ck_assert(!all[8].on_images && all[9].on_images && !all[10].on_images);
+	ck_assert_uint_eq(candidate_members(&all[10], 4), 1);
 	nr = 0;
 	ck_assert(candidate_add_versions(all, &nr, "3,4"));
 	ck_assert(!candidate_reclaims(&all[0]) && candidate_reclaims(&all[1]));
