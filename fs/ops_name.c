@@ -187,5 +187,5 @@ void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name,
 	       unsigned flags)
 {
-	reply_code(req, pf_rename(pool_of(req), parent, name, strlen(name), new_parent, new_name, strlen(new_name), flags));
+	reply_code(req, pf_rename(pool_of(req), parent, name, strlen(name), new_parent, new_name, strlen(new_name), flags, cred_of(req)));
 }

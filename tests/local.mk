@@ -115,6 +115,7 @@ mount_tests = \
 	tests/mount/kill.sh \
 	tests/mount/mount8.sh \
 	tests/mount/options.sh \
+	tests/mount/overlay.sh \
 	tests/mount/permissions.sh \
 	tests/mount/readdir.sh \
 	tests/mount/rename.sh \

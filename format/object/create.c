@@ -20,7 +20,7 @@ struct creation {
 	uint64_t ino, data_id; /* != 0: what a record of the log says */
 };
 
-static void inherit(const struct pf_inode *dir, struct pf_cred cred, struct pf_inode_item *item)
+void pf_inherit(const struct pf_inode *dir, struct pf_cred cred, struct pf_inode_item *item)
 {
 	item->uid = cred.uid;
 	item->gid = cred.gid;
@@ -121,7 +121,7 @@ static int create(struct pf_pool *pool, uint64_t parent, struct creation *c, str
 	if (!err) {
 		struct timespec now = pf_inode_now(pool);
 		pf_inode_lock(pool, c->dir);
-		inherit(c->dir, cred, &c->item);
+		pf_inherit(c->dir, cred, &c->item);
 		c->item.parent = parent;
 		c->item.atime = c->item.mtime = c->item.ctime = c->item.btime = now;
 		err = create_locked(pool, c, attr);

@@ -322,6 +322,12 @@ static int build(struct pf_pool *pool, struct pf_inode *inode, struct pf_write *
 	return err;
 }
 
+void pf_intent_none(struct pf_pool *pool)
+{
+	if (pool->log)
+		pf_log_lose(pool->log);
+}
+
 int pf_intent_file(struct pf_pool *pool, struct pf_inode *inode)
 {
 	if (!pool->log || !pf_dirty_generation(pool, &inode->dirty))

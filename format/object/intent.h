@@ -27,6 +27,8 @@ void pf_intent_create(struct pf_pool *pool, uint64_t parent, const struct pf_ino
 		      const char *target, size_t target_len);
 void pf_intent_link(struct pf_pool *pool, uint64_t parent, uint64_t ino, const char *name, size_t len, struct timespec now);
 void pf_intent_remove(struct pf_pool *pool, uint64_t parent, uint64_t ino, const char *name, size_t len, struct timespec now);
+/* Something that has no record: a gap. */
+void pf_intent_none(struct pf_pool *pool);
 /* @rec->rename is filled by the caller, names included. */
 void pf_intent_rename(struct pf_pool *pool, const struct pf_record *rec);
 /* What of mode, owners and times is different in @after; with @data, mtime and ctime are left to the file record. */

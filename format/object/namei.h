@@ -30,6 +30,9 @@ void pf_link_dropped(struct pf_pool *pool, struct pf_inode *inode);
 /* Inside a transaction: the directory got (+1) or lost (-1) an entry, and a subdirectory. */
 void pf_dir_changed(struct pf_inode *dir, int entries, int subdirs, struct timespec now);
 
+/* Owner and mode of what is made in @dir by @cred. */
+void pf_inherit(const struct pf_inode *dir, struct pf_cred cred, struct pf_inode_item *item);
+
 /* PF_BREAK_HALF_OPERATION (tests): lets a checkpoint fall between two changes of one transaction. */
 void pf_op_half(struct pf_pool *pool, struct pf_txn *txn);
 

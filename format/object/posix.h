@@ -65,9 +65,10 @@ int pf_symlink(struct pf_pool *pool, uint64_t parent, const char *name, size_t l
 int pf_link(struct pf_pool *pool, uint64_t ino, uint64_t parent, const char *name, size_t len, struct pf_attr *attr);
 int pf_unlink(struct pf_pool *pool, uint64_t parent, const char *name, size_t len);
 int pf_rmdir(struct pf_pool *pool, uint64_t parent, const char *name, size_t len);
-/* @flags: RENAME_NOREPLACE, RENAME_EXCHANGE of renameat2(2); others: -EINVAL. */
+/* @flags: those of renameat2(2). RENAME_WHITEOUT leaves a character device 0, 0 of @cred at the old name, in the same transaction; the log
+ * has no record for that, so until the next checkpoint it and what comes after it are not promised by an fsync alone. */
 int pf_rename(struct pf_pool *pool, uint64_t old_parent, const char *old_name, size_t old_len, uint64_t new_parent,
-	      const char *new_name, size_t new_len, unsigned flags);
+	      const char *new_name, size_t new_len, unsigned flags, struct pf_cred cred);
 /* @buf of @cap bytes is terminated; returns the length. */
 int pf_readlink(struct pf_pool *pool, uint64_t ino, char *buf, size_t cap);
 

@@ -213,7 +213,8 @@ static int redo_remove(struct pf_pool *pool, const struct pf_record *rec)
 static int redo_rename(struct pf_pool *pool, const struct pf_record *rec)
 {
 	return pf_rename(pool, rec->rename.old_parent, rec->rename.old_name.data, rec->rename.old_name.len,
-			 rec->rename.new_parent, rec->rename.new_name.data, rec->rename.new_name.len, rec->rename.flags);
+			 rec->rename.new_parent, rec->rename.new_name.data, rec->rename.new_name.len, rec->rename.flags,
+			 (struct pf_cred){ 0 });
 }
 
 static int redo_setattr(struct pf_pool *pool, const struct pf_record *rec)

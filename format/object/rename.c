@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Rename, replace and exchange: one transaction, so nobody ever sees neither or both. */
+ * Rename, replace, exchange and rename with a whiteout: one transaction, so nobody ever sees neither or both. */
 #include "object/intent.h"
 #include "object/namei.h"
 #include "object/stage.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
 #define RENAME_EXCHANGE 2
+#define RENAME_WHITEOUT 4
 #endif
 
 struct side {
@@ -76,7 +78,7 @@ static int check(struct pf_pool *pool, const struct side *from, const struct sid
 	return pf_inode_is_dir(to->inode) ? -EISDIR : -ENOTDIR;
 }
 
-static void want_all(struct pf_txn *txn, const struct side *from, const struct side *to)
+static void want_all(struct pf_txn *txn, const struct side *from, const struct side *to, const struct pf_inode *whiteout)
 {
 	pf_slot_want(txn, from->dir->ino, &from->slot);
 	pf_slot_want(txn, to->dir->ino, &to->slot);
@@ -87,6 +89,8 @@ static void want_all(struct pf_txn *txn, const struct side *from, const struct s
 		pf_inode_want(txn, to->inode->ino);
 		pf_link_want_drop(txn, to->inode);
 	}
+	if (whiteout)
+		pf_inode_want(txn, whiteout->ino);
 }
 
 static void exchange(struct pf_txn *txn, struct side *a, struct side *b, struct timespec now)
@@ -102,12 +106,33 @@ static void exchange(struct pf_txn *txn, struct side *a, struct side *b, struct 
 	pf_inode_store(txn, b->inode);
 }
 
-static void move(struct pf_txn *txn, struct pf_pool *pool, struct side *from, struct side *to, struct timespec now)
+/* What an overlay filesystem takes for "removed": the kernel's WHITEOUT_DEV and WHITEOUT_MODE. */
+static int make_whiteout(struct pf_pool *pool, const struct pf_inode *dir, struct pf_cred cred, struct pf_inode **out)
+{
+	struct timespec now = pf_inode_now(pool);
+	struct pf_inode_item item = { .mode = S_IFCHR, .nlink = 1, .parent = dir->ino, .atime = now, .mtime = now, .ctime = now, .btime = now };
+	pf_inherit(dir, cred, &item);
+	return pf_inode_new(pool, pf_pool_new_id(pool), &item, out);
+}
+
+static void enter_whiteout(struct pf_txn *txn, struct pf_pool *pool, struct side *from, struct pf_inode *whiteout)
+{
+	pf_inode_store(txn, whiteout);
+	pf_slot_put(txn, from->dir->ino, &from->slot, whiteout->ino, pf_dtype_of(whiteout->item.mode), from->name, from->len);
+	pool->counters.nr_inodes++;
+	pf_inode_born(whiteout);
+}
+
+static void move(struct pf_txn *txn, struct pf_pool *pool, struct side *from, struct side *to, struct pf_inode *whiteout,
+		 struct timespec now)
 {
 	struct pf_inode *inode = from->inode;
 	int is_dir = pf_inode_is_dir(inode);
-	pf_slot_del(txn, from->dir->ino, &from->slot);
-	pf_dir_changed(from->dir, -1, -is_dir, now);
+	if (whiteout)
+		enter_whiteout(txn, pool, from, whiteout);
+	else
+		pf_slot_del(txn, from->dir->ino, &from->slot);
+	pf_dir_changed(from->dir, whiteout ? 0 : -1, -is_dir, now);
 	pf_op_half(pool, txn);
 	if (to->inode) {
 		pf_dir_changed(to->dir, 0, is_dir - (pf_inode_is_dir(to->inode) ? 1 : 0), now);
@@ -139,8 +164,8 @@ static void tell_log(struct pf_pool *pool, const struct side *from, const struct
 	pf_intent_rename(pool, &rec);
 }
 
-/* All locks are held. */
-static int rename_locked(struct pf_pool *pool, struct side *from, struct side *to, unsigned flags)
+/* All locks are held. @whiteout: NULL, or new. */
+static int rename_locked(struct pf_pool *pool, struct side *from, struct side *to, unsigned flags, struct pf_inode *whiteout)
 {
 	if (to->inode && pf_inode_is_dir(to->inode) && to->inode->item.size && !(flags & RENAME_EXCHANGE))
 		return -ENOTEMPTY;
@@ -158,15 +183,18 @@ static int rename_locked(struct pf_pool *pool, struct side *from, struct side *t
 		to->slot.cookie = to->dir->item.next_cookie;
 	struct pf_txn txn;
 	pf_txn_init(&txn, pool->tree);
-	want_all(&txn, from, to);
+	want_all(&txn, from, to, whiteout);
 	err = pf_txn_lock(&txn);
 	if (!err) {
 		struct timespec now = pf_inode_now(pool);
-		tell_log(pool, from, to, flags, now);
+		if (whiteout)
+			pf_intent_none(pool);
+		else
+			tell_log(pool, from, to, flags, now);
 		if (flags & RENAME_EXCHANGE)
 			exchange(&txn, from, to, now);
 		else
-			move(&txn, pool, from, to, now);
+			move(&txn, pool, from, to, whiteout, now);
 		pf_inode_store(&txn, from->dir);
 		pf_inode_store(&txn, to->dir);
 		pf_inode_store(&txn, from->inode);
@@ -177,18 +205,32 @@ static int rename_locked(struct pf_pool *pool, struct side *from, struct side *t
 	return err;
 }
 
+static int rename_with_whiteout(struct pf_pool *pool, struct side *from, struct side *to, unsigned flags, struct pf_cred cred)
+{
+	struct pf_inode *whiteout;
+	int err = make_whiteout(pool, from->dir, cred, &whiteout);
+	if (err)
+		return err;
+	err = rename_locked(pool, from, to, flags, whiteout);
+	if (err)
+		pf_inode_abort(pool, whiteout);
+	else
+		pf_inode_put(pool, whiteout);
+	return err;
+}
+
 int pf_rename(struct pf_pool *pool, uint64_t old_parent, const char *old_name, size_t old_len, uint64_t new_parent,
-	      const char *new_name, size_t new_len, unsigned flags)
+	      const char *new_name, size_t new_len, unsigned flags, struct pf_cred cred)
 {
 	struct side from = { .name = old_name, .len = old_len }, to = { .name = new_name, .len = new_len };
-	if (flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE) ||
-	    flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+	if (flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT) ||
+	    (flags & RENAME_EXCHANGE && flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)))
 		return -EINVAL;
 	int err = pf_name_check(old_name, old_len);
 	if (!err)
 		err = pf_name_check(new_name, new_len);
 	if (!err)
-		err = pf_op_begin(pool, PF_OVERWRITES);
+		err = pf_op_begin(pool, flags & RENAME_WHITEOUT ? PF_GROWS : PF_OVERWRITES);
 	if (err)
 		return err;
 	pthread_mutex_lock(&pool->names_lock);
@@ -205,7 +247,8 @@ int pf_rename(struct pf_pool *pool, uint64_t old_parent, const char *old_name, s
 	if (!err && from.inode != to.inode) {
 		struct pf_inode *all[4] = { from.dir, to.dir, from.inode, to.inode };
 		pf_inode_lock_all(pool, all, 4);
-		err = rename_locked(pool, &from, &to, flags);
+		err = flags & RENAME_WHITEOUT ? rename_with_whiteout(pool, &from, &to, flags, cred)
+					      : rename_locked(pool, &from, &to, flags, NULL);
 		pf_inode_unlock_all(all, 4);
 	}
 	pthread_mutex_unlock(&pool->names_lock);

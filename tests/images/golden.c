@@ -175,8 +175,8 @@ static void log_names(uint64_t dir)
 	CHECK(pf_setattr(pool, x, PF_ATTR_MODE | PF_ATTR_UID | PF_ATTR_GID, &in, NULL) == 0);
 	CHECK(pf_setattr(pool, x, PF_ATTR_MODE | PF_ATTR_MTIME | PF_ATTR_ATIME, &in, NULL) == 0);
 	create_filled(dir, "new", 5000, 11); /* renamed before anybody synced it */
-	CHECK(pf_rename(pool, dir, "new", 3, PF_ROOT_INO, "replaced", 8, 0) == 0);
-	CHECK(pf_rename(pool, PF_ROOT_INO, "left", 4, PF_ROOT_INO, "right", 5, RENAME_EXCHANGE) == 0);
+	CHECK(pf_rename(pool, dir, "new", 3, PF_ROOT_INO, "replaced", 8, 0, (struct pf_cred){ 0 }) == 0);
+	CHECK(pf_rename(pool, PF_ROOT_INO, "left", 4, PF_ROOT_INO, "right", 5, RENAME_EXCHANGE, (struct pf_cred){ 0 }) == 0);
 	CHECK(pf_unlink(pool, PF_ROOT_INO, "removed", 7) == 0);
 	CHECK(pf_rmdir(pool, PF_ROOT_INO, "removed-dir", 11) == 0);
 	CHECK(pf_create_unnamed(pool, PF_ROOT_INO, S_IFREG | 0600, cred, &a) == 0);

@@ -125,7 +125,7 @@ int model_link(struct model *m, uint64_t ino, uint64_t parent, const char *name)
 int model_unlink(struct model *m, uint64_t parent, const char *name);
 int model_rmdir(struct model *m, uint64_t parent, const char *name);
 int model_rename(struct model *m, uint64_t old_parent, const char *old_name, uint64_t new_parent, const char *new_name,
-		 unsigned flags);
+		 unsigned flags, struct pf_cred cred, uint64_t whiteout); /* the last two: of RENAME_WHITEOUT */
 bool model_is_ancestor(const struct model *m, uint64_t above, uint64_t below); /* also when they are the same */
 
 /* -- attributes (model_attr.c) -------------------------------------------------------------------------------------- */

@@ -288,9 +288,9 @@ static int check_rename(const struct model *m, uint64_t ino, uint64_t old_parent
 }
 
 int model_rename(struct model *m, uint64_t old_parent, const char *old_name, uint64_t new_parent, const char *new_name,
-		 unsigned flags)
+		 unsigned flags, struct pf_cred cred, uint64_t whiteout)
 {
-	if (flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE) || flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+	if (flags & ~7u || (flags & RENAME_EXCHANGE && flags != RENAME_EXCHANGE))
 		return -EINVAL;
 	int err = check_name(old_name);
 	if (!err)
@@ -314,5 +314,5 @@ int model_rename(struct model *m, uint64_t old_parent, const char *old_name, uin
 		exchange(m, old_parent, old_name, new_parent, new_name);
 	else
 		move(m, old_parent, old_name, new_parent, new_name);
-	return 0;
+	return flags & RENAME_WHITEOUT ? model_create(m, old_parent, old_name, S_IFCHR, cred, 0, 0, whiteout) : 0;
 }

@@ -194,14 +194,25 @@ int op_rename(struct ops *o)
 		a = b;
 	pick_name(o, a, !rng_one_in(&o->rng, 20), from);
 	pick_name(o, b, rng_one_in(&o->rng, 2), to);
-	unsigned flags = (unsigned)(rng_one_in(&o->rng, 100) ? rng_below(&o->rng, 8) : rng_below(&o->rng, 3));
+	unsigned flags = (unsigned)(rng_one_in(&o->rng, 100) ? rng_below(&o->rng, 16) : rng_below(&o->rng, 3));
+	if (rng_one_in(&o->rng, 40)) /* more of them, each a gap in the log, would leave too little of it to be tested */
+		flags = RENAME_WHITEOUT + (unsigned)rng_below(&o->rng, 2);
+	struct pf_cred cred = pick_cred(o);
+	struct pf_attr whiteout = { 0 };
 	model_lookup(o->model, a, from, &x);
 	model_lookup(o->model, b, to, &y);
 	describe(o, "(%ju, '%s', %ju, '%s', %u)", (uintmax_t)a, from, (uintmax_t)b, to, flags);
-	int got = pf_rename(o->pool, a, from, strlen(from), b, to, strlen(to), flags);
+	int got = pf_rename(o->pool, a, from, strlen(from), b, to, strlen(to), flags, cred);
 	if (excused(o, got, true))
 		return check_inode(o, a) || check_inode(o, b) ? -1 : 0;
-	if (expect(o, model_rename(o->model, a, from, b, to, flags), got))
+	bool whites = !got && flags & RENAME_WHITEOUT && x != y;
+	if (whites && pf_lookup(o->pool, a, from, strlen(from), &whiteout))
+		return fail(o, "leaves no whiteout");
+	if (whites && reused(o, 0, &whiteout))
+		return -1;
+	if (expect(o, model_rename(o->model, a, from, b, to, flags, cred, whiteout.ino), got))
+		return -1;
+	if (whites && check_attr(o, &whiteout, whiteout.ino))
 		return -1;
 	/* between two names of one file nothing is done */
 	if (!got && x != y) {

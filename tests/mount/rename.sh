@@ -44,6 +44,22 @@ os.mkdir('d'); os.mkdir('d/sub'); put('d/sub/x', 'X')
 check('EXCHANGE of file and directory', rename2('b', 'd', 2) == 0 and get('d') == 'A' and get('b/sub/x') == 'X')
 check('links of a directory', os.stat('b').st_nlink == 3 and os.stat('.').st_nlink == 3)
 check('EXCHANGE|NOREPLACE', rename2('b', 'd', 3) == errno.EINVAL)
+check('EXCHANGE|WHITEOUT', rename2('b', 'd', 6) == errno.EINVAL)
+def is_whiteout(name):
+    s = os.lstat(name)
+    return s.st_mode == stat.S_IFCHR and s.st_rdev == 0 and s.st_nlink == 1
+put('w', 'W'); put('w2', 'W2')
+check('WHITEOUT|NOREPLACE onto a name', rename2('w', 'w2', 5) == errno.EEXIST and get('w') == 'W' and get('w2') == 'W2')
+check('WHITEOUT', rename2('w', 'w3', 4) == 0 and get('w3') == 'W' and is_whiteout('w') and 'w' in os.listdir('.'))
+check('WHITEOUT over a name', rename2('w3', 'w2', 4) == 0 and get('w2') == 'W' and is_whiteout('w3'))
+os.mkdir('wd'); put('wd/x', 'X')
+links = os.stat('.').st_nlink
+check('WHITEOUT of a directory', rename2('wd', 'b/wd', 4) == 0 and get('b/wd/x') == 'X' and is_whiteout('wd')
+      and os.stat('.').st_nlink == links - 1)
+check('a whiteout can be replaced', rename2('w2', 'w', 0) == 0 and get('w') == 'W')
+for name in 'w', 'w3', 'wd':
+    os.unlink(name)
+os.rename('b/wd', 'wd2'); os.unlink('wd2/x'); os.rmdir('wd2')
 check('replace', code(os.rename, 'c', 'd') == 0 and get('d') == 'B' and not os.path.exists('c'))
 
 os.mkdir('e'); os.mkdir('e/inner')

@@ -160,7 +160,7 @@ static void do_shared(struct worker *w)
 		err = pf_unlink(sim->pool, shared_dir, a, strlen(a));
 		break;
 	case 2:
-		err = pf_rename(sim->pool, shared_dir, a, strlen(a), shared_dir, b, strlen(b), 0);
+		err = pf_rename(sim->pool, shared_dir, a, strlen(a), shared_dir, b, strlen(b), 0, (struct pf_cred){ 0 });
 		break;
 	case 3:
 		err = pf_lookup(sim->pool, shared_dir, a, strlen(a), &attr);
@@ -175,7 +175,7 @@ static void do_shared(struct worker *w)
 			complain("the shared directory shows %u entries", nr);
 		break;
 	default:
-		err = pf_rename(sim->pool, shared_dir, a, strlen(a), shared_dir, b, strlen(b), 2 /* RENAME_EXCHANGE */);
+		err = pf_rename(sim->pool, shared_dir, a, strlen(a), shared_dir, b, strlen(b), 2 /* RENAME_EXCHANGE */, (struct pf_cred){ 0 });
 	}
 	if (err && err != -ENOENT && err != -EEXIST && !no_space(err))
 		complain("in the shared directory: %s", pf_strerror(err));

@@ -117,7 +117,7 @@ static inline int link_name(uint64_t ino, uint64_t dir, const char *name)
 }
 static inline int rename_name(uint64_t a, const char *from, uint64_t b, const char *to, unsigned flags)
 {
-	return pf_rename(POOL, a, from, strlen(from), b, to, strlen(to), flags);
+	return pf_rename(POOL, a, from, strlen(from), b, to, strlen(to), flags, (struct pf_cred){ 0 });
 }
 static inline struct pf_attr attr_of(uint64_t ino)
 {

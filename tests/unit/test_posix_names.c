@@ -71,8 +71,8 @@ START_TEST(bad_names_are_refused)
 	ck_err(pf_lookup(POOL, dir, name, 256, &a), -ENAMETOOLONG);
 	ck_err(pf_unlink(POOL, dir, name, 256), -ENAMETOOLONG);
 	ck_err(pf_rmdir(POOL, dir, name, 256), -ENAMETOOLONG);
-	ck_err(pf_rename(POOL, PF_ROOT_INO, "file", 4, dir, name, 256, 0), -ENAMETOOLONG);
-	ck_err(pf_rename(POOL, PF_ROOT_INO, name, 256, dir, "x", 1, 0), -ENAMETOOLONG);
+	ck_err(pf_rename(POOL, PF_ROOT_INO, "file", 4, dir, name, 256, 0, (struct pf_cred){ 0 }), -ENAMETOOLONG);
+	ck_err(pf_rename(POOL, PF_ROOT_INO, name, 256, dir, "x", 1, 0, (struct pf_cred){ 0 }), -ENAMETOOLONG);
 	static const char *const dots[] = { "", ".", ".." };
 	for (unsigned k = 0; k < 3; k++) {
 		ck_err(pf_create(POOL, dir, dots[k], k, S_IFREG, user, 0, 0, &a), -EINVAL);
@@ -80,8 +80,8 @@ START_TEST(bad_names_are_refused)
 		ck_err(pf_link(POOL, file, dir, dots[k], k, &a), -EINVAL);
 		ck_err(pf_unlink(POOL, dir, dots[k], k), -EINVAL);
 		ck_err(pf_rmdir(POOL, dir, dots[k], k), -EINVAL);
-		ck_err(pf_rename(POOL, PF_ROOT_INO, "file", 4, dir, dots[k], k, 0), -EINVAL);
-		ck_err(pf_rename(POOL, dir, dots[k], k, PF_ROOT_INO, "x", 1, 0), -EINVAL);
+		ck_err(pf_rename(POOL, PF_ROOT_INO, "file", 4, dir, dots[k], k, 0, (struct pf_cred){ 0 }), -EINVAL);
+		ck_err(pf_rename(POOL, dir, dots[k], k, PF_ROOT_INO, "x", 1, 0, (struct pf_cred){ 0 }), -EINVAL);
 	}
 	/* the longest is fine, and bytes mean nothing */
 	ck_ok(pf_create(POOL, dir, name, 255, S_IFREG, user, 0, 0, &a));

@@ -64,7 +64,8 @@ START_TEST(refusals)
 	ck_err(rename_name(PF_ROOT_INO, "f", PF_ROOT_INO, "d", RENAME_NOREPLACE), -EEXIST);
 	ck_err(rename_name(PF_ROOT_INO, "f", PF_ROOT_INO, "none", RENAME_EXCHANGE), -ENOENT);
 	ck_err(rename_name(PF_ROOT_INO, "f", PF_ROOT_INO, "d", RENAME_EXCHANGE | RENAME_NOREPLACE), -EINVAL);
-	ck_err(rename_name(PF_ROOT_INO, "f", PF_ROOT_INO, "y", 4), -EINVAL);
+	ck_err(rename_name(PF_ROOT_INO, "f", PF_ROOT_INO, "d", RENAME_EXCHANGE | RENAME_WHITEOUT), -EINVAL);
+	ck_err(rename_name(PF_ROOT_INO, "f", PF_ROOT_INO, "y", 8), -EINVAL);
 	ck_err(rename_name(PF_ROOT_INO, "d", d, "e", RENAME_EXCHANGE), -EINVAL);
 	ck_err(rename_name(d, "e", PF_ROOT_INO, "d", RENAME_EXCHANGE), -EINVAL);
 	ck_assert_uint_eq(look(PF_ROOT_INO, "f"), f);
@@ -110,6 +111,49 @@ START_TEST(exchanges)
 }
 END_TEST
 
+static uint64_t nr_inodes(void)
+{
+	struct pf_statfs s;
+	pf_pool_statfs(POOL, &s);
+	return s.nr_inodes;
+}
+
+/* What an overlay filesystem knows a removed name by. */
+START_TEST(whiteouts)
+{
+	uint64_t d = make_dir(PF_ROOT_INO, "d"), e = make_dir(d, "e"), f = make_file(d, "f"), full = make_dir(PF_ROOT_INO, "full");
+	make_file(full, "x");
+	struct pf_attr shared = { .mode = 02777, .uid = 1, .gid = 77 };
+	ck_ok(pf_setattr(POOL, d, PF_ATTR_MODE | PF_ATTR_UID | PF_ATTR_GID, &shared, NULL));
+	uint64_t nr = nr_inodes();
+	ck_err(pf_rename(POOL, d, "e", 1, PF_ROOT_INO, "full", 4, RENAME_WHITEOUT, (struct pf_cred){ 5, 6 }), -ENOTEMPTY);
+	ck_err(pf_rename(POOL, d, "none", 4, PF_ROOT_INO, "y", 1, RENAME_WHITEOUT, (struct pf_cred){ 5, 6 }), -ENOENT);
+	ck_assert_uint_eq(nr_inodes(), nr); /* none is left of those that failed */
+	tick();
+	ck_ok(pf_rename(POOL, d, "f", 1, PF_ROOT_INO, "g", 1, RENAME_WHITEOUT, (struct pf_cred){ 5, 6 }));
+	ck_assert_uint_eq(look(PF_ROOT_INO, "g"), f);
+	uint64_t w = look(d, "f");
+	struct pf_attr a = attr_of(w);
+	ck_assert(w != f && a.mode == S_IFCHR && a.nlink == 1 && !a.rdev_major && !a.rdev_minor);
+	ck_assert(a.uid == 5 && a.gid == 77); /* the directory hands its group on */
+	ck_assert_int_eq(a.btime.tv_sec, test_env_time(&sp->env).tv_sec);
+	ck_assert_uint_eq(nr_inodes(), nr + 1);
+	/* a directory leaves no directory, and what it replaces goes */
+	ck_assert_uint_eq(attr_of(d).nlink, 3);
+	ck_ok(pf_rename(POOL, d, "e", 1, d, "h", 1, RENAME_WHITEOUT | RENAME_NOREPLACE, (struct pf_cred){ 5, 6 }));
+	ck_ok(pf_rename(POOL, PF_ROOT_INO, "g", 1, d, "f", 1, RENAME_WHITEOUT, (struct pf_cred){ 0, 0 }));
+	ck_assert_uint_eq(attr_of(d).nlink, 3);
+	remount();
+	d = look(PF_ROOT_INO, "d");
+	ck_assert_uint_eq(look(d, "h"), e);
+	ck_assert_uint_eq(look(d, "f"), f);
+	ck_assert_uint_eq(attr_of(look(d, "e")).mode, S_IFCHR);
+	ck_assert_uint_eq(attr_of(look(PF_ROOT_INO, "g")).mode, S_IFCHR);
+	ck_ok(unlink_name(d, "e"));
+	ck_ok(unlink_name(PF_ROOT_INO, "g"));
+}
+END_TEST
+
 START_TEST(noreplace_moves_when_free)
 {
 	uint64_t f = make_file(PF_ROOT_INO, "f");
@@ -151,6 +195,7 @@ int main(void)
 	tcase_add_test(t, refusals);
 	tcase_add_test(t, same_file_is_left_alone);
 	tcase_add_test(t, exchanges);
+	tcase_add_test(t, whiteouts);
 	tcase_add_test(t, noreplace_moves_when_free);
 	tcase_add_test(t, deep_moves_keep_the_tree_a_tree);
 	suite_add_tcase(s, t);
