@@ -141,6 +141,10 @@ accept_tests = \
 	tests/accept/refill.sh \
 	tests/accept/three_members.sh
 
+# Applications on real mounts: 'make check-apps' in full, 'make check-apps-small' as CI does. See tests/apps/functions.sh.
+apps_tests = \
+	tests/apps/postgresql.sh
+
 # What tests share: the disk in memory, the model.
 check_LIBRARIES += tests/libtest.a
 tests_libtest_a_SOURCES = \
@@ -240,6 +244,7 @@ EXTRA_DIST += tests/cli/functions.sh
 TESTS += $(sim_tests) $(cli_tests) $(lint_tests)
 EXTRA_DIST += $(cli_tests) $(lint_tests) $(mount_tests) tests/mount/functions.sh
 EXTRA_DIST += $(accept_tests) tests/accept/functions.sh tests/accept/promises.py
+EXTRA_DIST += $(apps_tests) tests/apps/functions.sh
 
 TEST_EXTENSIONS = .sh .py
 SH_LOG_COMPILER = bash
@@ -260,7 +265,7 @@ if HAVE_CHECK
 program_tests += $(unit_tests)
 endif
 
-.PHONY: test-programs check-programs check-mount check-accept check-long check-valgrind check-asan check-tsan
+.PHONY: test-programs check-programs check-mount check-accept check-apps check-apps-small check-long check-valgrind check-asan check-tsan
 test-programs: $(check_LIBRARIES) $(check_PROGRAMS)
 check-programs:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(program_tests)'
@@ -272,6 +277,12 @@ check-mount:
 # The acceptance tests: root, /dev/fuse and room in TMPDIR.
 check-accept:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(accept_tests)'
+
+# The same, and the applications themselves.
+check-apps:
+	POOLFS_TEST_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check-apps-small
+check-apps-small:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(apps_tests)'
 
 check-valgrind:
 	CK_FORK=no CK_TIMEOUT_MULTIPLIER=50 VALGRIND=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(unit_tests)' \
@@ -311,6 +322,7 @@ check-long:
 	POOLFS_TEST_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check
 	POOLFS_TEST_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check-mount
 	POOLFS_TEST_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check-accept
+	$(MAKE) $(AM_MAKEFLAGS) check-apps
 	$(MAKE) $(AM_MAKEFLAGS) check-asan
 	$(MAKE) $(AM_MAKEFLAGS) check-tsan
 	$(MAKE) $(AM_MAKEFLAGS) check-valgrind
