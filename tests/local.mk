@@ -143,7 +143,8 @@ accept_tests = \
 
 # Applications on real mounts: 'make check-apps' in full, 'make check-apps-small' as CI does. See tests/apps/functions.sh.
 apps_tests = \
-	tests/apps/postgresql.sh
+	tests/apps/postgresql.sh \
+	tests/apps/qemu.sh
 
 # What tests share: the disk in memory, the model.
 check_LIBRARIES += tests/libtest.a
