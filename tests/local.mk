@@ -143,6 +143,7 @@ accept_tests = \
 
 # Applications on real mounts: 'make check-apps' in full, 'make check-apps-small' as CI does. See tests/apps/functions.sh.
 apps_tests = \
+	tests/apps/mariadb.sh \
 	tests/apps/postgresql.sh \
 	tests/apps/qemu.sh
 
