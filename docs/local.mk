@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-dist_doc_DATA += docs/BENCHMARKS.md docs/DESIGN.md docs/FORMAT.md docs/HACKING.md
+dist_doc_DATA += docs/BENCHMARKS.md docs/DESIGN.md docs/FORMAT.md docs/HACKING.md docs/PROBES.md
 
 dist_man_MANS += \
 	docs/man/fsck.poolfs.8 \

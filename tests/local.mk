@@ -247,6 +247,7 @@ TESTS += $(sim_tests) $(cli_tests) $(lint_tests)
 EXTRA_DIST += $(cli_tests) $(lint_tests) $(mount_tests) tests/mount/functions.sh
 EXTRA_DIST += $(accept_tests) tests/accept/functions.sh tests/accept/promises.py
 EXTRA_DIST += $(apps_tests) tests/apps/functions.sh
+EXTRA_DIST += tests/compare/probes.sh
 
 TEST_EXTENSIONS = .sh .py
 SH_LOG_COMPILER = bash

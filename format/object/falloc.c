@@ -123,26 +123,57 @@ int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_byte
 	return err;
 }
 
+/* Of the ranges that have been punched out and are still mapped: the one that this mount is at (@i is 0), or those that a mount for reading has
+ * found. Empty: it is none of this file. */
+static void punched_range(const struct pf_pool *pool, const struct pf_inode *inode, unsigned i, uint64_t *from, uint64_t *to)
+{
+	*from = *to = 0;
+	if (!i && inode->unfinished.seq) {
+		*from = inode->unfinished.from;
+		*to = inode->unfinished.to;
+	} else if (i && pool->pending[i - 1].data_id == inode->item.data_id) {
+		*from = pool->pending[i - 1].from_block;
+		*to = pool->pending[i - 1].to_block;
+	}
+}
+
+static uint64_t behind_punched(const struct pf_pool *pool, const struct pf_inode *inode, uint64_t block)
+{
+	uint64_t from, to;
+	for (unsigned i = 0; i <= pool->nr_pending; i++) {
+		punched_range(pool, inode, i, &from, &to);
+		if (block >= from && block < to)
+			block = to;
+	}
+	return block;
+}
+
+static uint64_t before_punched(const struct pf_pool *pool, const struct pf_inode *inode, uint64_t block, uint64_t end)
+{
+	uint64_t from, to;
+	for (unsigned i = 0; i <= pool->nr_pending; i++) {
+		punched_range(pool, inode, i, &from, &to);
+		if (from < to && from > block && from < end)
+			end = from;
+	}
+	return end;
+}
+
 /* As pf_extent_find(), from @block on, without what is still mapped in a range that has been punched out. */
 static int find_extent(struct pf_pool *pool, const struct pf_inode *inode, uint64_t block, struct pf_extent *e)
 {
-	uint64_t from = inode->unfinished.from, to = inode->unfinished.to, start, end;
-	bool punched = inode->unfinished.seq, hidden = false;
-	do {
-		int err = pf_extent_find(pool, inode->item.data_id, hidden ? to : block, e);
+	for (;;) {
+		int err = pf_extent_find(pool, inode->item.data_id, block, e);
 		if (err)
 			return err;
-		end = e->start + e->nr;
-		start = e->start > block ? e->start : block;
-		if (punched && start >= from && start < to)
-			start = to;
-		hidden = start >= end;
-	} while (hidden);
-	if (punched && start < from && end > from)
-		end = from;
-	e->start = start;
-	e->nr = (unsigned)(end - start);
-	return 0;
+		uint64_t end = e->start + e->nr, start = e->start > block ? e->start : block, seen = behind_punched(pool, inode, start);
+		if (seen == start) {
+			e->start = start;
+			e->nr = (unsigned)(before_punched(pool, inode, start, end) - start);
+			return 0;
+		}
+		block = seen;
+	}
 }
 
 /* The first block >= @block that is data and not in the tree: staged, or lost. False: none. */

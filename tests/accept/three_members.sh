@@ -6,7 +6,7 @@
 . "$(dirname "$0")/functions.sh"
 need losetup sfdisk partx blockdev rsync sha256sum
 
-image_mib=$(scaled 1024 96) loop_mib=$(scaled 2048 192) part_mib=$(scaled 1536 144) big_mib=$(scaled 2253 200)
+image_mib=$(scaled 1024 176) loop_mib=$(scaled 2048 192) part_mib=$(scaled 1536 184) big_mib=$(scaled 2253 200)
 need_room "$(scaled 10240 1024)"
 
 real_tree "$work/tree" "$(scaled 1024)" "$(scaled 50000)" || die "cannot gather a tree from /usr"

@@ -371,6 +371,8 @@ static void ck_old_or_new(unsigned nr, unsigned from, uint8_t *p, bool punched)
 	uint64_t full = 2 * nr * UINT64_C(4096), size = attr_of(f).size_bytes;
 	int64_t first_data = pf_lseek(POOL, f, (2 * from + 1) * UINT64_C(4096), SEEK_DATA);
 	bool old = punched ? first_data == (int64_t)((2 * from + 1) * UINT64_C(4096)) : size == full;
+	if (punched && !old)
+		ck_assert_int_eq(first_data, -ENXIO);
 	ck_assert_uint_eq(size, punched || old ? full : (2 * from + 1) * UINT64_C(4096));
 	for (unsigned k = 0; k < nr; k += 1 + k / 50) {
 		memcpy(p, &k, sizeof(k));
