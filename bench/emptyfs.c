@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -195,8 +194,8 @@ static void stat_fs(struct request *r)
 /* Each file has a part of the disk, used again and again. */
 static off_t place_of(const struct request *r, uint64_t offset)
 {
-	uint64_t part = r->fs->disk_bytes / NR_PLACES, room = part - MAX_DISK_IO - part % BLOCK;
-	return (off_t)(r->in->nodeid % NR_PLACES * (part - part % BLOCK) + offset % room / BLOCK * BLOCK);
+	uint64_t part = r->fs->disk_bytes / NR_PLACES / BLOCK * BLOCK;
+	return (off_t)(r->in->nodeid % NR_PLACES * part + offset % (part - MAX_DISK_IO) / BLOCK * BLOCK);
 }
 
 static void must(bool good, const char *what)

@@ -123,25 +123,11 @@ int pf_fallocate(struct pf_pool *pool, uint64_t ino, int mode, uint64_t off_byte
 	return err;
 }
 
-/* Of the ranges that have been punched out and are still mapped: the one that this mount is at (@i is 0), or those that a mount for reading has
- * found. Empty: it is none of this file. */
-static void punched_range(const struct pf_pool *pool, const struct pf_inode *inode, unsigned i, uint64_t *from, uint64_t *to)
-{
-	*from = *to = 0;
-	if (!i && inode->unfinished.seq) {
-		*from = inode->unfinished.from;
-		*to = inode->unfinished.to;
-	} else if (i && pool->pending[i - 1].data_id == inode->item.data_id) {
-		*from = pool->pending[i - 1].from_block;
-		*to = pool->pending[i - 1].to_block;
-	}
-}
-
 static uint64_t behind_punched(const struct pf_pool *pool, const struct pf_inode *inode, uint64_t block)
 {
 	uint64_t from, to;
 	for (unsigned i = 0; i <= pool->nr_pending; i++) {
-		punched_range(pool, inode, i, &from, &to);
+		pf_orphan_pending(pool, inode, i, &from, &to);
 		if (block >= from && block < to)
 			block = to;
 	}
@@ -152,7 +138,7 @@ static uint64_t before_punched(const struct pf_pool *pool, const struct pf_inode
 {
 	uint64_t from, to;
 	for (unsigned i = 0; i <= pool->nr_pending; i++) {
-		punched_range(pool, inode, i, &from, &to);
+		pf_orphan_pending(pool, inode, i, &from, &to);
 		if (from < to && from > block && from < end)
 			end = from;
 	}

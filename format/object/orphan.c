@@ -377,14 +377,24 @@ static void mask_range(uint64_t from, uint64_t to, uint64_t start, unsigned nr, 
 	}
 }
 
+void pf_orphan_pending(const struct pf_pool *pool, const struct pf_inode *inode, unsigned i, uint64_t *from, uint64_t *to)
+{
+	*from = *to = 0;
+	if (i < pool->nr_pending && pool->pending[i].data_id == inode->item.data_id) {
+		*from = pool->pending[i].from_block;
+		*to = pool->pending[i].to_block;
+	} else if (i == pool->nr_pending && inode->unfinished.seq) {
+		*from = inode->unfinished.from;
+		*to = inode->unfinished.to;
+	}
+}
+
 void pf_orphan_mask_pending(const struct pf_pool *pool, const struct pf_inode *inode, uint64_t start, unsigned nr,
 			    uint64_t *mask)
 {
-	for (unsigned i = 0; i < pool->nr_pending; i++) {
-		const struct pf_orphan_range *r = &pool->pending[i];
-		if (r->data_id == inode->item.data_id)
-			mask_range(r->from_block, r->to_block, start, nr, mask);
+	uint64_t from, to;
+	for (unsigned i = 0; i <= pool->nr_pending; i++) {
+		pf_orphan_pending(pool, inode, i, &from, &to);
+		mask_range(from, to, start, nr, mask);
 	}
-	if (inode->unfinished.seq)
-		mask_range(inode->unfinished.from, inode->unfinished.to, start, nr, mask);
 }

@@ -53,6 +53,9 @@ int pf_orphan_recover(struct pf_pool *pool);
 
 /* At a read-only mount: fills pool->pending. */
 int pf_orphan_load_pending(struct pf_pool *pool);
+/* The ranges of @pool in which blocks are mapped that read as zeros (I4, I5): @i from 0 to pool->nr_pending. Blocks [*from, *to), empty when
+ * the range is not one of this file's. The inode lock is held. */
+void pf_orphan_pending(const struct pf_pool *pool, const struct pf_inode *inode, unsigned i, uint64_t *from, uint64_t *to);
 /* Of the blocks [start, start + nr) of a file: sets bit i of @mask for each block start + i that is to read as zeros (I4, I5). The
  * inode lock is held. */
 void pf_orphan_mask_pending(const struct pf_pool *pool, const struct pf_inode *inode, uint64_t start, unsigned nr,

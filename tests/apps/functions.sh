@@ -29,6 +29,15 @@ sized() {
 	scaled "$@"
 }
 
+# A database server and its clients do not run as root: with "${as_db[@]}" before a command. run_as_db USER: as that user, if there is one.
+run_as_db() {
+	[ "$(id -u)" = 0 ] || skip "the server runs as another user, which needs root"
+	db_user=$(id -u "$1" 2>/dev/null || echo 65534)
+	chmod 711 "$work"
+	mkdir "$work/run" && chown "$db_user" "$work/run"
+	as_db=(setpriv --reuid="$db_user" --regid="$db_user" --clear-groups -- env HOME="$work/run" LC_ALL=C)
+}
+
 # Somebody else makes, reads, syncs, renames and removes files beside the application, and tells when what he reads is not what he wrote.
 second_client_begins() {
 	[ -d "$mnt/beside" ] || mkdir "$mnt/beside"
@@ -70,10 +79,7 @@ cold() {
 }
 # kill_daemon COMMAND...: the daemon is killed while everybody is at work, the command ends who has files open in the pool, which is mounted again.
 kill_daemon() {
-	local pid
-	pid=$(daemon_pid "$mnt")
-	kill -9 "$pid"
-	wait_gone "$pid" || die "SIGKILL?"
+	pool_kill
 	"$@"
 	wait "$second_client" 2>/dev/null
 	umount -l -i "$mnt" 2>/dev/null

@@ -4,24 +4,18 @@
 # middle of transfers between accounts, of which every one that was acknowledged is there, whole.
 . "$(dirname "$0")/functions.sh"
 need setpriv timeout mariadbd mariadb-install-db mariadb mariadb-check sysbench
-[ "$(id -u)" = 0 ] || skip "the server runs as another user, which needs root"
 need_room "$(scaled 12000 2500)"
-db_user=$(id -u mysql 2>/dev/null || echo 65534)
-chmod 711 "$work"
-mkdir "$work/run" && chown "$db_user" "$work/run"
+run_as_db mysql
 socket=$work/run/socket
 
-as_db() {
-	setpriv --reuid="$db_user" --regid="$db_user" --clear-groups -- env HOME="$work/run" LC_ALL=C "$@"
-}
 options=(--no-defaults --datadir="$mnt/db" --socket="$socket" --pid-file="$work/run/pid" --skip-networking --skip-grant-tables
 	--innodb-flush-log-at-trx-commit=1 --innodb-flush-method=O_DIRECT --innodb-buffer-pool-size=64M --innodb-log-file-size=96M
 	--innodb-doublewrite=1 --sync-binlog=1 --log-bin="$mnt/db/binlog" --log-error="$work/run/errors")
 server_up() {
-	(exec setpriv --reuid="$db_user" --regid="$db_user" --clear-groups -- env HOME="$work/run" mariadbd "${options[@]}") >>"$work/run/out" 2>&1 &
+	"${as_db[@]}" mariadbd "${options[@]}" >>"$work/run/out" 2>&1 &
 	server=$!
 	for _ in $(seq 600); do
-		as_db mariadb --no-defaults -S "$socket" -e 'SELECT 1' >/dev/null 2>&1 && return
+		"${as_db[@]}" mariadb --no-defaults -S "$socket" -e 'SELECT 1' >/dev/null 2>&1 && return
 		kill -0 "$server" 2>/dev/null || break
 		sleep 0.1
 	done
@@ -37,7 +31,7 @@ server_gone() {
 	wait "$load" 2>/dev/null
 }
 query() {
-	as_db mariadb --no-defaults -S "$socket" -N -B test -e "$1" || fail "$variant: mariadb: $1"
+	"${as_db[@]}" mariadb --no-defaults -S "$socket" -N -B test -e "$1" || fail "$variant: mariadb: $1"
 }
 bench() {
 	timeout 900 sysbench oltp_read_write --db-driver=mysql --mysql-socket="$socket" --mysql-user=root --mysql-db=test --tables=4 \
@@ -59,17 +53,17 @@ transfers() {
 		printf 'BEGIN; UPDATE accounts SET balance = balance - %d WHERE id = %d; UPDATE accounts SET balance = balance + %d WHERE id = %d;
 			INSERT INTO journal VALUES (%d, %d, %d, %d); COMMIT; SELECT %d;\n' \
 			$((i % 97)) $((i % 50)) $((i % 97)) $((50 + i % 50)) $i $((i % 50)) $((50 + i % 50)) $((i % 97)) $i
-	done | as_db mariadb --no-defaults -S "$socket" -N -B -n test >"$work/run/done" 2>/dev/null
+	done | "${as_db[@]}" mariadb --no-defaults -S "$socket" -N -B -n test >"$work/run/done" 2>/dev/null
 }
 
 mariadb_() {
 	local seconds last
 	seconds=$(sized 120 6)
 	mkdir "$mnt/db" && chown "$db_user" "$mnt/db"
-	as_db mariadb-install-db --no-defaults --datadir="$mnt/db" --auth-root-authentication-method=normal >"$work/out" 2>&1 ||
+	"${as_db[@]}" mariadb-install-db --no-defaults --datadir="$mnt/db" --auth-root-authentication-method=normal >"$work/out" 2>&1 ||
 		die "$variant: mariadb-install-db: $(tail -n 5 "$work/out")"
 	server_up
-	as_db mariadb --no-defaults -S "$socket" -e 'CREATE DATABASE IF NOT EXISTS test' || die "$variant: CREATE DATABASE"
+	"${as_db[@]}" mariadb --no-defaults -S "$socket" -e 'CREATE DATABASE IF NOT EXISTS test' || die "$variant: CREATE DATABASE"
 	query 'CREATE TABLE accounts (id INT PRIMARY KEY, balance INT NOT NULL) ENGINE=InnoDB; CREATE TABLE journal (nr INT PRIMARY KEY, payer INT,
 		receiver INT, amount INT, KEY (payer), KEY (receiver)) ENGINE=InnoDB; INSERT INTO accounts SELECT seq, 0 FROM seq_0_to_99'
 	bench prepare

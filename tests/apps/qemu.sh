@@ -6,18 +6,6 @@
 need qemu-img qemu-io python3 timeout
 need_room "$(scaled 12000 2000)"
 
-# io IMAGE FORMAT AIO COMMAND...: each must say nothing but what it did
-io() {
-	local image=$1 format=$2 aio=$3 args=() command
-	shift 3
-	for command; do
-		args+=(-c "$command")
-	done
-	timeout 600 qemu-io -f "$format" -t none -i "$aio" -d unmap "${args[@]}" "$image" >"$work/out" 2>&1 ||
-		fail "$variant: qemu-io $aio on ${image##*/}: exit $?: $(tail -n 3 "$work/out")"
-	! grep -q "Pattern verification failed\|failed:" "$work/out" || fail "$variant: ${image##*/}, $aio: $(grep -m 1 "failed" "$work/out")"
-}
-
 # patterns SEED COUNT MIB: commands that write COUNT patterns into an image of that size, in $work/write, and that read back what is there
 # in the end, in $work/read
 patterns() {
@@ -54,7 +42,7 @@ patterns() {
 		        at = end
 	END
 }
-# qemu-io takes commands from a file, too
+# script IMAGE FORMAT AIO COMMANDS WHEN: the commands in $work/COMMANDS; each must say nothing but what it did
 script() {
 	timeout 900 qemu-io -f "$2" -t none -i "$3" -d unmap "$1" <"$work/$4" >"$work/out" 2>&1 ||
 		fail "$variant: qemu-io $3 on ${1##*/}: exit $?: $(tail -n 3 "$work/out")"
@@ -92,7 +80,8 @@ qemu() {
 	cold
 	check_images cold
 	qemu-img snapshot -c one "$mnt/disk.qcow2" || fail "$variant: a snapshot"
-	io "$mnt/disk.qcow2" qcow2 native "write -P 238 0 1M" "flush"
+	printf 'write -P 238 0 1M\nflush\n' >"$work/write"
+	script "$mnt/disk.qcow2" qcow2 native write "after a snapshot"
 	qemu-img snapshot -a one "$mnt/disk.qcow2" || fail "$variant: back to the snapshot"
 	qemu-img convert -q -t none -T none -O raw "$mnt/disk.qcow2" "$mnt/converted.raw" || fail "$variant: qemu-img convert"
 	qemu-img compare -q -T none -f qcow2 -F raw "$mnt/disk.qcow2" "$mnt/converted.raw" || fail "$variant: the converted image differs"

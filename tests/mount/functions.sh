@@ -149,6 +149,13 @@ wait_gone() {
 	done
 	return 1
 }
+# The daemon of $mnt ends as in a power cut.
+pool_kill() {
+	local pid
+	pid=$(daemon_pid "$mnt")
+	kill -9 "$pid"
+	wait_gone "$pid" || die "SIGKILL?"
+}
 as_user() {
 	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
 }

@@ -70,9 +70,7 @@ mv "$merged/newer" "$merged/new"
 sync -f "$merged/new"
 python3 -c 'import os, sys; fd = os.open(sys.argv[1], os.O_RDONLY); os.fsync(fd)' "$mnt/upper"
 unmount_overlay
-pid=$(daemon_pid "$mnt")
-kill -9 "$pid"
-wait_gone "$pid" || die "SIGKILL?"
+pool_kill
 pool_mount
 mount_overlay
 look "after a kill"
