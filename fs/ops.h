@@ -9,7 +9,9 @@
  *       changes nothing but what the kernel asks for.
  *   I3  No handler allocates for data: it has the worker's scratch (transport.h).
  *   I4  Of regular files the kernel alone sets mtime and ctime when data changes: it has set them in its cache before it asks
- *       us, sends them with a SETATTR of its own time, perhaps before the change itself arrives, and never asks for ours.
+ *       us, sends them with a SETATTR of its own time, perhaps before the change itself arrives, and never asks for ours. It sends
+ *       nothing when its clock has not moved since the last time: a SETATTR that names no time (the set-id bits that a write takes
+ *       away, a truncation to the present size) does not change one.
  *       (Linux, fs/fuse: kiocb_modified() in fuse_cache_write_iter(), file_modified() in fuse_file_fallocate() since 6.1,
  *       fuse_get_cache_mask(), fuse_flush_times().)
  *

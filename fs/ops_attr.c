@@ -77,10 +77,13 @@ static int chmod_acl(struct pf_pool *pool, uint64_t ino, mode_t mode)
 
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, struct fuse_file_info *fi)
 {
-	struct pf_pool *pool = pool_of(req);
+	const struct fs *fs = fuse_req_userdata(req);
+	struct pf_pool *pool = fs->pool;
 	unsigned mask = engine_mask(to_set);
 	struct pf_attr out;
 	(void)fi;
+	if (fs->write_flags & PF_WRITE_KEEP_TIMES)
+		mask |= PF_ATTR_KEEP_TIMES;
 	struct pf_attr in = {
 		.mode = st->st_mode & 07777,
 		.uid = st->st_uid,

@@ -57,7 +57,8 @@ static int clear_set_id(fuse_req_t req, uint64_t ino)
 	const struct pf_attr none = { 0 };
 	if (fuse_req_ctx(req)->uid == 0 || !has_set_id(pool_of(req), ino))
 		return 0;
-	int err = pf_setattr(pool_of(req), ino, PF_ATTR_KILL_SUIDGID, &none, NULL);
+	/* the change that follows sets the times */
+	int err = pf_setattr(pool_of(req), ino, PF_ATTR_KILL_SUIDGID | PF_ATTR_KEEP_TIMES, &none, NULL);
 	if (!err)
 		forget_mode(req, ino);
 	return err;

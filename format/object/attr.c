@@ -12,6 +12,7 @@ static void new_item(struct pf_pool *pool, const struct pf_inode *inode, unsigne
 		     struct pf_inode_item *item)
 {
 	struct timespec now = pf_inode_now(pool);
+	bool keeps_times = mask & PF_ATTR_KEEP_TIMES && pf_inode_is_file(inode);
 	*item = inode->item;
 	if (mask & PF_ATTR_MODE)
 		item->mode = (item->mode & S_IFMT) | (in->mode & 07777);
@@ -25,7 +26,8 @@ static void new_item(struct pf_pool *pool, const struct pf_inode *inode, unsigne
 		item->mode = pf_mode_without_setid(item->mode);
 	if (mask & PF_ATTR_SIZE) {
 		item->size = in->size_bytes;
-		item->mtime = now;
+		if (!keeps_times)
+			item->mtime = now;
 	}
 	if (mask & PF_ATTR_ATIME)
 		item->atime = in->atime;
@@ -35,7 +37,10 @@ static void new_item(struct pf_pool *pool, const struct pf_inode *inode, unsigne
 		item->mtime = in->mtime;
 	if (mask & PF_ATTR_MTIME_NOW)
 		item->mtime = now;
-	item->ctime = mask & PF_ATTR_CTIME ? in->ctime : now;
+	if (mask & PF_ATTR_CTIME)
+		item->ctime = in->ctime;
+	else if (!keeps_times)
+		item->ctime = now;
 }
 
 static int truncate_locked(struct pf_pool *pool, struct pf_inode *inode, const struct pf_inode_item *item)

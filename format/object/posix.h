@@ -90,8 +90,10 @@ enum pf_setattr_mask {
 	PF_ATTR_MODE = 1, PF_ATTR_UID = 2, PF_ATTR_GID = 4, PF_ATTR_SIZE = 8, PF_ATTR_ATIME = 16, PF_ATTR_MTIME = 32,
 	PF_ATTR_ATIME_NOW = 64, PF_ATTR_MTIME_NOW = 128, PF_ATTR_CTIME = 256,
 	PF_ATTR_KILL_SUIDGID = 512, /* also clear set-id bits as a write or chown by an unprivileged user does */
+	PF_ATTR_KEEP_TIMES = 1024,  /* of a regular file, mtime and ctime change only where named (pitfalls 8.5) */
 };
-/* Sets the fields of @in named by @mask, all or none; size as truncate(2). @out may be NULL. */
+/* Sets the fields of @in named by @mask, all or none; size as truncate(2). ctime becomes the time of this call if it is not named; so
+ * does mtime with a size; but see PF_ATTR_KEEP_TIMES. @out may be NULL. */
 int pf_setattr(struct pf_pool *pool, uint64_t ino, unsigned mask, const struct pf_attr *in, struct pf_attr *out);
 
 /* @flags: XATTR_CREATE, XATTR_REPLACE. Namespaces are the caller's. */

@@ -163,7 +163,7 @@ static int set_locked(struct pf_pool *pool, struct pf_inode *inode, const char *
 	return err;
 }
 
-static int remove_locked(struct pf_pool *pool, struct pf_inode *inode, const char *name)
+static int remove_locked(struct pf_pool *pool, struct pf_inode *inode, const char *name, struct timespec ctime)
 {
 	struct found f;
 	int err = find(pool, inode->ino, name, &f);
@@ -178,9 +178,9 @@ static int remove_locked(struct pf_pool *pool, struct pf_inode *inode, const cha
 	if (!err) {
 		for (unsigned chunk = 0; chunk < nr_chunks(f.value_len); chunk++)
 			pf_txn_del(&txn, xattr_key(inode->ino, f.hash, chunk));
-		inode->item.ctime = pf_inode_now(pool);
+		inode->item.ctime = ctime;
 		pf_inode_store(&txn, inode);
-		pf_intent_xattr(pool, inode->ino, name, NULL, 0, inode->item.ctime);
+		pf_intent_xattr(pool, inode->ino, name, NULL, 0, ctime);
 		know_capability(inode, name, PF_ABSENT);
 	}
 	pf_txn_end(&txn);
@@ -194,7 +194,7 @@ int pf_xattr_drop_capability(struct pf_pool *pool, struct pf_inode *inode)
 		return 0;
 	int err = find(pool, inode->ino, CAPABILITY, &f);
 	if (!err && f.found)
-		err = remove_locked(pool, inode, CAPABILITY);
+		err = remove_locked(pool, inode, CAPABILITY, inode->item.ctime);
 	if (!err)
 		inode->capability = PF_ABSENT;
 	return err;
@@ -228,7 +228,7 @@ int pf_removexattr(struct pf_pool *pool, uint64_t ino, const char *name)
 	if (err)
 		return err;
 	pf_inode_lock(pool, inode);
-	err = remove_locked(pool, inode, name);
+	err = remove_locked(pool, inode, name, pf_inode_now(pool));
 	pthread_rwlock_unlock(&inode->lock);
 	pf_inode_put(pool, inode);
 	return err;

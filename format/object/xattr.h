@@ -13,7 +13,8 @@
 
 #include "object/inode.h"
 
-/* Removes security.capability if it is there (pitfalls 8.4). Costs nothing once it is known to be absent. */
+/* Removes security.capability if it is there (pitfalls 8.4). The ctime is left to the change that takes it away. Costs nothing once
+ * it is known to be absent. */
 int pf_xattr_drop_capability(struct pf_pool *pool, struct pf_inode *inode);
 
 /* Mode without set-user-id, and without set-group-id where the group may execute (as the VFS drops them on a write). */

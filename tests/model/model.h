@@ -131,8 +131,7 @@ bool model_is_ancestor(const struct model *m, uint64_t above, uint64_t below); /
 /* -- attributes (model_attr.c) -------------------------------------------------------------------------------------- */
 int model_setattr(struct model *m, uint64_t ino, unsigned mask, const struct pf_attr *in);
 void model_kill_suidgid(struct model_inode *i);
-void model_drop_capability(const struct model *m,
-			   struct model_inode *i); /* by every change of a file's data, truncation and chown */
+void model_drop_capability(struct model_inode *i); /* by every change of a file's data, truncation and chown */
 const struct model_value *model_getxattr(const struct model_inode *i, const char *name);
 int model_setxattr(struct model *m, uint64_t ino, const char *name, const void *value, size_t len, int flags);
 int model_removexattr(struct model *m, uint64_t ino, const char *name);

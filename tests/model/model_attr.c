@@ -34,13 +34,12 @@ static void del_xattr(struct model_inode *i, struct model_xattr *x)
 	*x = i->xattrs[--i->nr_xattrs];
 }
 
-void model_drop_capability(const struct model *m, struct model_inode *i)
+void model_drop_capability(struct model_inode *i)
 {
 	struct model_xattr *x = find_xattr(i, "security.capability");
 	if (!x)
 		return;
 	del_xattr(i, x);
-	i->ctime = m->now;
 }
 
 /* What a write or chown without privilege takes away: set-gid only together with the group's right to execute. */
@@ -95,11 +94,12 @@ int model_setattr(struct model *m, uint64_t ino, unsigned mask, const struct pf_
 	if (mask & PF_ATTR_SIZE && in->size_bytes > PF_MAX_FILE_BYTES)
 		return -EFBIG;
 	struct model_inode *i = model_edit(m, ino);
+	bool keeps_times = mask & PF_ATTR_KEEP_TIMES && model_is_file(i);
 	bool chown = mask & (PF_ATTR_UID | PF_ATTR_GID) && !(mask & PF_ATTR_MODE) && !model_is_dir(i);
 	if (chown || mask & PF_ATTR_KILL_SUIDGID)
 		model_kill_suidgid(i);
 	if (mask & (PF_ATTR_UID | PF_ATTR_GID | PF_ATTR_SIZE))
-		model_drop_capability(m, i);
+		model_drop_capability(i);
 	if (mask & PF_ATTR_MODE)
 		i->mode = (i->mode & (uint32_t)S_IFMT) | (in->mode & 07777);
 	if (mask & PF_ATTR_UID)
@@ -108,7 +108,8 @@ int model_setattr(struct model *m, uint64_t ino, unsigned mask, const struct pf_
 		i->gid = in->gid;
 	if (mask & PF_ATTR_SIZE) {
 		model_truncate(i, in->size_bytes);
-		i->mtime = m->now;
+		if (!keeps_times)
+			i->mtime = m->now;
 	}
 	if (mask & PF_ATTR_ATIME)
 		i->atime = in->atime;
@@ -118,6 +119,9 @@ int model_setattr(struct model *m, uint64_t ino, unsigned mask, const struct pf_
 		i->atime = m->now;
 	if (mask & PF_ATTR_MTIME_NOW)
 		i->mtime = m->now;
-	i->ctime = mask & PF_ATTR_CTIME ? in->ctime : m->now;
+	if (mask & PF_ATTR_CTIME)
+		i->ctime = in->ctime;
+	else if (!keeps_times)
+		i->ctime = m->now;
 	return 0;
 }

@@ -114,7 +114,7 @@ int64_t model_write(struct model *m, uint64_t ino, uint64_t off, const void *buf
 	struct model_inode *i = model_edit(m, ino);
 	if (flags & PF_WRITE_KILL_SUIDGID)
 		model_kill_suidgid(i);
-	model_drop_capability(m, i);
+	model_drop_capability(i);
 	put_bytes(i, off, buf, len, MODEL_DATA);
 	if (off + len > i->size_bytes)
 		i->size_bytes = off + len;
@@ -186,7 +186,7 @@ int model_fallocate(struct model *m, uint64_t ino, int mode, uint64_t off, uint6
 	if (off > PF_MAX_FILE_BYTES || len > PF_MAX_FILE_BYTES - off)
 		return -EFBIG;
 	struct model_inode *i = model_edit(m, ino);
-	model_drop_capability(m, i);
+	model_drop_capability(i);
 	if (what) {
 		zero_range(i, off, off + len, what == FALLOC_FL_PUNCH_HOLE);
 	} else {
@@ -225,7 +225,7 @@ int64_t model_copy_range(struct model *m, uint64_t from, uint64_t from_off, uint
 	uint8_t *buf = malloc((size_t)copied);
 	model_read_at(src, from_off, buf, (size_t)copied);
 	struct model_inode *i = model_edit(m, to);
-	model_drop_capability(m, i);
+	model_drop_capability(i);
 	/* a hole may be copied as a hole, block by block of the target */
 	for (uint64_t done = 0; done < (uint64_t)copied;) {
 		uint64_t at = to_off + done, n = MODEL_BLOCK - at % MODEL_BLOCK;

@@ -246,7 +246,7 @@ int check_failed(struct ops *o, uint64_t ino)
 {
 	if (model_getxattr(model_get(o->model, ino), "security.capability") &&
 	    pf_getxattr(o->pool, ino, "security.capability", NULL, 0) == -ENODATA)
-		model_removexattr(o->model, ino, "security.capability");
+		model_drop_capability(model_edit(o->model, ino));
 	return check_inode(o, ino);
 }
 

@@ -18,9 +18,9 @@ int op_setattr(struct ops *o)
 	if (!ino)
 		return o->failure[0] ? -1 : 0;
 	struct pf_attr in = { 0 }, out;
-	unsigned mask = 1u << rng_below(&o->rng, 10);
+	unsigned mask = 1u << rng_below(&o->rng, 11);
 	if (rng_one_in(&o->rng, 3))
-		mask |= 1u << rng_below(&o->rng, 10);
+		mask |= 1u << rng_below(&o->rng, 11);
 	mask &= ~(unsigned)PF_ATTR_SIZE;
 	if (mask & PF_ATTR_ATIME)
 		mask &= ~(unsigned)PF_ATTR_ATIME_NOW;

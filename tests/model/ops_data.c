@@ -165,14 +165,13 @@ int op_truncate(struct ops *o)
 	default:
 		break;
 	}
-	if (in.size_bytes == size)
-		in.size_bytes++;
+	unsigned mask = PF_ATTR_SIZE | (rng_one_in(&o->rng, 3) ? PF_ATTR_KEEP_TIMES : 0);
 	describe(o, "(%ju, from %ju to %ju)", (uintmax_t)ino, (uintmax_t)size, (uintmax_t)in.size_bytes);
-	int got = pf_setattr(o->pool, ino, PF_ATTR_SIZE, &in, &out);
+	int got = pf_setattr(o->pool, ino, mask, &in, &out);
 	/* the last block is rewritten when it is cut in two: that takes space until the next checkpoint */
 	if (excused(o, got, in.size_bytes % MODEL_BLOCK || size % MODEL_BLOCK))
 		return check_failed(o, ino);
-	if (expect(o, model_setattr(o->model, ino, PF_ATTR_SIZE, &in), got))
+	if (expect(o, model_setattr(o->model, ino, mask, &in), got))
 		return -1;
 	return got ? 0 : check_attr(o, &out, ino);
 }

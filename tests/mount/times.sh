@@ -8,9 +8,10 @@ need "$POOLFS"
 make_pool 256M
 pool_mount
 cat >"$work/change.py" <<'END'
-import ctypes, mmap, os, sys
+import ctypes, mmap, os, struct, sys
 
 rounds, directory = int(sys.argv[1]), sys.argv[2]
+hasty = "hasty" in sys.argv  # changes within one step of the clock, which the kernel does not send then
 libc = ctypes.CDLL(None, use_errno=True)
 page = mmap.mmap(-1, 4096)
 page[:4] = b"abcd"
@@ -29,14 +30,18 @@ def opened(name, flags, change):
         os.close(fd)
 
 
-def by_user(name):
+def by_user(change):
     os.setegid(65534)
     os.seteuid(65534)
     try:
-        opened(name, os.O_WRONLY, lambda fd: os.write(fd, b"user"))
+        change()
     finally:
         os.seteuid(0)
         os.setegid(0)
+
+
+def written(name):
+    opened(name, os.O_WRONLY, lambda fd: os.write(fd, b"user"))
 
 
 def mapped(fd):
@@ -66,15 +71,23 @@ changes = {
     "zero": ("m", lambda f: opened(f, os.O_RDWR, lambda fd: fallocate(fd, 16, 0, 4096))),
     "copy": ("m", lambda f: opened(f, os.O_RDWR, copied)),
     "truncate": ("m", lambda f: os.truncate(f, 5000)),
-    "set-gid": ("m", by_user),  # a lock mark: the bit stays
-    "set-id": ("m", by_user),
+    "truncate-same": ("", lambda f: os.truncate(f, 12288)),
+    "truncate-same-by-user": ("", lambda f: by_user(lambda: os.truncate(f, 12288))),
+    "open-truncate": ("m", lambda f: opened(f, os.O_WRONLY | os.O_TRUNC, lambda fd: None)),
+    "set-gid": ("m", lambda f: by_user(lambda: written(f))),  # a lock mark: the bit stays
+    "set-id": ("m", lambda f: by_user(lambda: written(f))),
+    "set-id-allocate": ("m", lambda f: by_user(lambda: opened(f, os.O_RDWR, lambda fd: fallocate(fd, 0, 0, 65536)))),
+    "set-id-copy": ("m", lambda f: by_user(lambda: opened(f, os.O_RDWR, copied))),
+    "capability": ("m", written),
+    "capability-allocate": ("m", lambda f: opened(f, os.O_RDWR, lambda fd: fallocate(fd, 0, 0, 65536))),
     "chmod": ("c", lambda f: os.chmod(f, 0o640)),
     "chown": ("c", lambda f: os.chown(f, 1000, 1000)),
     "link": ("c", lambda f: os.link(f, f + ".link")),
     "rename": ("c", lambda f: os.rename(f, f + ".new") or os.rename(f + ".new", f)),
     "setxattr": ("c", lambda f: os.setxattr(f, "user.a", b"1")),
 }
-modes = {"set-gid": 0o2666, "set-id": 0o6777}
+modes = {"set-gid": 0o2666, "set-id": 0o6777, "set-id-allocate": 0o6777, "set-id-copy": 0o6777, "truncate-same-by-user": 0o2666}
+capability = struct.pack("<IIIII", 0x02000001, 1 << 10, 0, 0, 0)  # cap_net_bind_service=ep
 
 os.chdir(directory)
 with open("source", "wb") as source:
@@ -86,6 +99,11 @@ for i in range(rounds):
         with open(f, "wb") as new:
             new.write(b"n" * 12288)
         os.chmod(f, modes.get(name, 0o644))
+        if name.startswith("capability"):
+            os.setxattr(f, "security.capability", capability)
+        if hasty:
+            change(f)
+            continue
         os.utime(f, (1, 1))
         before = os.stat(f).st_ctime_ns
         while True:  # the clock of the kernel's times moves in steps
@@ -120,11 +138,12 @@ same() {
 
 (while :; do sync -f "$mnt"; done) &
 syncing=$!
-mkdir "$mnt/storm" "$mnt/calm"
+mkdir "$mnt/storm" "$mnt/calm" "$mnt/haste"
 python3 "$work/change.py" 60 "$mnt/storm" || fail "a change of files did not set the times, beside sync(2)"
 kill "$syncing"
 wait "$syncing" 2>/dev/null
 python3 "$work/change.py" 3 "$mnt/calm" || fail "a change of files did not set the times"
+python3 "$work/change.py" 40 "$mnt/haste" hasty || fail "a change of files failed"
 times >"$work/before"
 pool_umount
 pool_mount
