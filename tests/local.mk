@@ -67,6 +67,7 @@ unit_tests = \
 	tests/unit/test_tree_txg
 
 sim_tests = \
+	tests/model/test_clients \
 	tests/model/test_model \
 	tests/sim/test_bitflip \
 	tests/sim/test_crash \
@@ -166,7 +167,10 @@ tests_libtest_a_SOURCES = \
 	tests/model/ops_internal.h \
 	tests/model/ops_names.c \
 	tests/model/rng.h \
+	tests/model/shared.c \
+	tests/model/shared.h \
 	tests/model/testenv.h \
+	tests/sim/complain.c \
 	tests/sim/complain.h \
 	tests/sim/explorer.c \
 	tests/sim/explorer.h \

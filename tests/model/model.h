@@ -157,6 +157,8 @@ uint64_t model_hash_content(struct model_inode *i);
 /* Reads the whole pool. Directories that were met, their entries, attributes, contents. @why gets the first thing that
  * could not be read or is inconsistent. 0 or the error. Holds no references afterwards. */
 int model_load(struct pf_pool *pool, struct model *out, char *why, size_t cap);
+/* The same of directory @top, which lies in the root directory or is it, and of what is below. */
+int model_load_below(struct pf_pool *pool, uint64_t top, struct model *out, char *why, size_t cap);
 /* The same of a pool that has lost data: files of which something cannot be read are so marked. */
 int model_load_damaged(struct pf_pool *pool, struct model *out, char *why, size_t cap);
 /* First difference of two trees as text; false: none. */

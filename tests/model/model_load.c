@@ -205,15 +205,15 @@ static int load_dir(struct loader *l, uint64_t ino)
 	return err;
 }
 
-static int load(struct pf_pool *pool, struct model *out, bool damaged, char *why, size_t cap)
+static int load(struct pf_pool *pool, uint64_t top, struct model *out, bool damaged, char *why, size_t cap)
 {
 	struct loader l = { .pool = pool, .m = out, .why = why, .cap = cap, .damaged = damaged };
-	struct pf_attr root;
-	int err = pf_getattr(pool, PF_ROOT_INO, &root);
+	struct pf_attr attr;
+	int err = pf_getattr(pool, top, &attr);
 	if (err)
-		return bad(&l, err, "getattr of the root directory");
+		return bad(&l, err, "getattr of the first directory");
 	l.buf = aligned_alloc(MODEL_BLOCK, CHUNK_BYTES + 2 * MODEL_BLOCK);
-	err = load_inode(&l, &root, PF_ROOT_INO);
+	err = load_inode(&l, &attr, PF_ROOT_INO);
 	while (!err && l.nr_todo)
 		err = load_dir(&l, l.todo[--l.nr_todo]);
 	free(l.buf);
@@ -223,10 +223,15 @@ static int load(struct pf_pool *pool, struct model *out, bool damaged, char *why
 
 int model_load(struct pf_pool *pool, struct model *out, char *why, size_t cap)
 {
-	return load(pool, out, false, why, cap);
+	return load(pool, PF_ROOT_INO, out, false, why, cap);
+}
+
+int model_load_below(struct pf_pool *pool, uint64_t top, struct model *out, char *why, size_t cap)
+{
+	return load(pool, top, out, false, why, cap);
 }
 
 int model_load_damaged(struct pf_pool *pool, struct model *out, char *why, size_t cap)
 {
-	return load(pool, out, true, why, cap);
+	return load(pool, PF_ROOT_INO, out, true, why, cap);
 }

@@ -113,7 +113,7 @@ uint64_t pick_inode(struct ops *o, inode_filter *filter)
 		struct model_slot *slot = &m->slots[(first + k) % m->nr];
 		if (!filter(slot->inode))
 			continue;
-		if (!slot->refs && slot->ino != PF_ROOT_INO) {
+		if (!slot->refs && slot->ino != o->config.root) {
 			struct pf_attr attr;
 			int err = pf_ref(o->pool, slot->ino, &attr);
 			if (err) {
@@ -298,11 +298,16 @@ static int op_remount(struct ops *o)
 	describe(o, "()");
 	if (!o->remount)
 		return 0;
-	cursor_drop(o);
-	int err = o->remount(o->remount_arg, &o->pool);
+	struct pf_pool *pool = o->pool;
+	int err = o->remount(o->remount_arg, &pool);
 	o->result = err;
-	if (err)
-		return fail(o, "gives %s", pf_strerror(err));
+	return err ? fail(o, "gives %s", pf_strerror(err)) : ops_remounted(o, pool);
+}
+
+int ops_remounted(struct ops *o, struct pf_pool *pool)
+{
+	o->pool = pool;
+	cursor_drop(o);
 	model_remount(o->model);
 	o->settled = true;
 	for (size_t k = 0; k < o->model->nr; k++) {
@@ -317,6 +322,8 @@ int ops_start(struct ops *o, const struct ops_config *config, struct test_env *e
 {
 	memset(o, 0, sizeof(*o));
 	o->config = *config;
+	if (!o->config.root)
+		o->config.root = PF_ROOT_INO;
 	o->rng.state = rng_mix(config->seed ^ UINT64_C(0x6f7073));
 	o->env = env;
 	o->pool = pool;
@@ -324,7 +331,7 @@ int ops_start(struct ops *o, const struct ops_config *config, struct test_env *e
 	o->data = aligned_alloc(MODEL_BLOCK, OPS_DATA_BYTES + 2 * MODEL_BLOCK);
 	o->answer = aligned_alloc(MODEL_BLOCK, OPS_DATA_BYTES + 4 * MODEL_BLOCK);
 	char why[1000];
-	if (model_load(pool, o->model, why, sizeof(why)))
+	if (model_load_below(pool, o->config.root, o->model, why, sizeof(why)))
 		return fail(o, "the fresh pool cannot be read: %s", why);
 	return 0;
 }
@@ -431,7 +438,7 @@ int ops_compare(struct ops *o)
 {
 	char why[1500] = "";
 	struct model *got = model_new();
-	int err = model_load(o->pool, got, why, sizeof(why));
+	int err = model_load_below(o->pool, o->config.root, got, why, sizeof(why));
 	if (err && o->config.tolerate_errors && (pf_errno(err) == EIO))
 		err = 0;
 	else if (err || model_diff_names(o->model, got, why, sizeof(why)) ||

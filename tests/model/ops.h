@@ -57,6 +57,7 @@ enum op_kind {
 struct ops_config {
 	uint64_t seed;
 	unsigned weight[OP_COUNT]; /* 0: never */
+	uint64_t root;             /* the directory that is this driver's own; 0: the pool's root directory */
 	uint64_t max_file_bytes;   /* up to MODEL_MAX_FILE_BYTES */
 	uint64_t max_write_bytes;
 	unsigned big_xattrs;  /* one in so many has about 64 KiB */
@@ -104,11 +105,13 @@ struct ops {
 	} cursor;
 };
 
-/* @pool is fresh (an empty root). Takes neither. 0 or an error with o->failure set. */
+/* The directory is empty; another one than the pool's root is in nobody else's hands, and the caller holds a reference. Takes neither. 0 or an error with o->failure set. */
 int ops_start(struct ops *o, const struct ops_config *config, struct test_env *env, struct pf_pool *pool);
 void ops_finish(struct ops *o);
 /* One operation. 0, or -1 with o->failure set. */
 int ops_step(struct ops *o);
+/* The pool was closed and is @pool now: everything is compared. */
+int ops_remounted(struct ops *o, struct pf_pool *pool);
 /* Reads everything and compares. */
 int ops_compare(struct ops *o);
 /* Removes all that there is and gives every reference back. */

@@ -7,7 +7,7 @@
 static struct timespec pick_time(struct ops *o)
 {
 	struct timespec t;
-	t.tv_sec = (int64_t)rng_below(&o->rng, UINT64_C(1) << 33) - (INT64_C(1) << 31);
+	t.tv_sec = (int64_t)rng_below(&o->rng, UINT64_C(1) << 35) - (INT64_C(1) << 32); /* the years 1833 to 2922 */
 	t.tv_nsec = (long)rng_below(&o->rng, 1000000000);
 	return t;
 }
@@ -75,7 +75,7 @@ int op_setxattr(struct ops *o)
 		return o->failure[0] ? -1 : 0;
 	/* one inode in three is favoured: it gets many */
 	if (rng_one_in(&o->rng, 3))
-		ino = PF_ROOT_INO;
+		ino = o->config.root;
 	pick_xattr(o, ino, rng_one_in(&o->rng, 3), name);
 	size_t len = (size_t)(rng_one_in(&o->rng, o->config.big_xattrs) ? 65530 + rng_below(&o->rng, 8) : rng_skewed(&o->rng, 5000));
 	if (rng_one_in(&o->rng, 12))

@@ -241,6 +241,10 @@ int op_lookup(struct ops *o)
 		return -1;
 	if (got)
 		return 0;
+	if (!model_get(o->model, ino)) { /* what is above the root is not the driver's */
+		pf_forget(o->pool, attr.ino, 1);
+		return attr.ino == ino ? 0 : fail(o, "gives inode %ju, not %ju", (uintmax_t)attr.ino, (uintmax_t)ino);
+	}
 	model_slot(o->model, ino)->refs++;
 	return check_attr(o, &attr, ino);
 }
