@@ -125,6 +125,7 @@ mount_tests = \
 	tests/mount/space.sh \
 	tests/mount/sync.sh \
 	tests/mount/times.sh \
+	tests/mount/unsupported.sh \
 	tests/mount/user.sh \
 	tests/mount/vanish.sh \
 	tests/mount/versions.sh \

@@ -94,6 +94,24 @@ with open("source", "wb") as source:
     source.write(b"s" * 12288)
 wrong = 0
 for i in range(rounds):
+    # what the daemon sets, then the kernel, then the daemon, then the kernel: no time is before the one before it
+    born = "born.%d" % i
+    with open(born, "wb") as new:
+        new.write(b"n")
+    steps = [os.stat(born).st_mtime_ns]
+    os.rename(born, born + ".new")
+    steps.append(os.stat(born + ".new").st_ctime_ns)
+    os.chmod(born + ".new", 0o600)
+    steps.append(os.stat(born + ".new").st_ctime_ns)
+    with open("after", "wb"):
+        pass
+    os.unlink("after")
+    steps.append(os.stat(".").st_mtime_ns)
+    os.utime(born + ".new")
+    steps.append(os.stat(born + ".new").st_mtime_ns)
+    if steps != sorted(steps):
+        wrong += 1
+        print("times go back: %s" % steps)
     for name, (what, change) in changes.items():
         f = "%s.%d" % (name, i)
         with open(f, "wb") as new:
@@ -145,6 +163,8 @@ wait "$syncing" 2>/dev/null
 python3 "$work/change.py" 3 "$mnt/calm" || fail "a change of files did not set the times"
 python3 "$work/change.py" 40 "$mnt/haste" hasty || fail "a change of files failed"
 times >"$work/before"
+(cd "$mnt" && find . -type f -printf '%p %B@ %C@\n') | awk '$2 > $3 { print }' >"$work/unborn"
+[ ! -s "$work/unborn" ] || fail "$(wc -l <"$work/unborn") files were changed before they were born: $(head -n 1 "$work/unborn")"
 pool_umount
 pool_mount
 same "after a remount"
