@@ -102,6 +102,8 @@ libpoolfs_a_SOURCES = \
 	format/tree/merge.c \
 	format/tree/node.c \
 	format/tree/node.h \
+	format/tree/node_mem.c \
+	format/tree/node_mem.h \
 	format/tree/node_validate.c \
 	format/tree/split.c \
 	format/tree/tree.c \

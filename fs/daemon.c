@@ -4,6 +4,7 @@
 #include "daemonize.h"
 #include "holder.h"
 #include "log.h"
+#include "memory.h"
 #include "ops.h"
 #include "session.h"
 #include "transport.h"
@@ -152,6 +153,7 @@ static int start(struct daemon *d)
 /* Until the mount is gone or somebody wants it gone. Returns the signal, or 0. */
 static int serve(struct daemon *d)
 {
+	struct memory memory = { 0 };
 	for (;;) {
 		struct pollfd p[] = {
 			{ .fd = transport_event_fd(d->transport), .events = POLLIN },
@@ -171,6 +173,7 @@ static int serve(struct daemon *d)
 				return SIGTERM;
 		}
 		transport_tick(d->transport);
+		memory_tick(&memory, transport_nr_done(d->transport));
 	}
 }
 
@@ -216,6 +219,7 @@ int daemon_run(const struct options *opt, const struct spec *spec, int report_fd
 	d.fs.max_background = opt->max_background ? opt->max_background : 64;
 	holder_start_time("self", &d.fs.start_time);
 	become_flusher();
+	memory_setup();
 	if ((!opt->name_space && session_prepare(&d.session, opt)) || open_pool(&d, spec, &env))
 		return EXIT_MOUNT;
 	pthread_mutex_init(&d.fs.status_lock, NULL);

@@ -24,6 +24,7 @@ mount_poolfs_SOURCES = \
 	fs/find.c fs/find.h \
 	fs/fuse_api.h \
 	fs/main.c \
+	fs/memory.c fs/memory.h \
 	fs/notices.c fs/notices.h \
 	fs/ops.c fs/ops.h \
 	fs/ops_attr.c \

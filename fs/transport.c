@@ -459,9 +459,14 @@ bool transport_ended(struct transport *t)
 	return atomic_load(&t->nr_running) == 0;
 }
 
+uint64_t transport_nr_done(struct transport *t)
+{
+	return atomic_load(&t->nr_done);
+}
+
 void transport_tick(struct transport *t)
 {
-	uint64_t done = atomic_load(&t->nr_done);
+	uint64_t done = transport_nr_done(t);
 	if (done == t->nr_done_at_tick && atomic_load(&t->nr_reading) == 0 && atomic_load(&t->nr_surplus) < NR_SPARE &&
 	    !atomic_load(&t->stop)) {
 		atomic_fetch_add(&t->nr_surplus, 1);

@@ -44,6 +44,8 @@ int transport_event_fd(const struct transport *t);
 bool transport_ready(struct transport *t); /* INIT was answered */
 bool transport_ended(struct transport *t); /* the kernel has let go of the connection, or it failed */
 
+uint64_t transport_nr_done(struct transport *t); /* requests so far */
+
 /* Called now and then: gives a spare worker a token when all that hold one seem stuck. */
 void transport_tick(struct transport *t);
 

@@ -49,6 +49,7 @@ unit_tests = \
 	tests/unit/test_posix_staged \
 	tests/unit/test_record \
 	tests/unit/test_record_judge \
+	tests/unit/test_refs \
 	tests/unit/test_scrub \
 	tests/unit/test_set \
 	tests/unit/test_simdisk \
@@ -141,6 +142,7 @@ accept_tests = \
 	tests/accept/programs.sh \
 	tests/accept/prototype.sh \
 	tests/accept/refill.sh \
+	tests/accept/scale.sh \
 	tests/accept/three_members.sh
 
 # Applications on real mounts: 'make check-apps' in full, 'make check-apps-small' as CI does. See tests/apps/functions.sh.

@@ -72,7 +72,8 @@ static int check_all(struct pf_txn *txn, struct pf_pool *pool, const struct pf_i
 static void tell_log(struct pf_pool *pool, struct pf_inode *inode, const struct pf_change *c)
 {
 	bool swapped = c->item.data_id != inode->item.data_id && !pf_breaks(pool->env, PF_BREAK_LOG_FORGETS_DATA_ID);
-	bool data = swapped || c->write || c->remove_from != c->remove_to || c->orphan_seq || c->tree_size != inode->tree_size;
+	bool data = swapped || c->write || c->remove_from != c->remove_to || c->orphan_seq || c->drops_stage ||
+		    c->tree_size != inode->tree_size;
 	if (!pool->log)
 		return;
 	pf_intent_setattr(pool, inode->ino, &inode->item, &c->item, data);

@@ -22,6 +22,7 @@ struct pf_change {
 	const struct pf_times *sealed; /* times that do, where memory is ahead of them; or NULL */
 	struct pf_write *write;     /* blocks to be mapped, or NULL */
 	bool durable;               /* by a commit of the log: they have been flushed */
+	bool drops_stage;           /* what is staged is given up; its times stay, of which the log has not heard */
 	uint64_t remove_from, remove_to; /* extents to be unmapped, a batch of pf_extent_batch(); equal: none */
 	uint64_t orphan_seq;        /* != 0: enter this orphan range item ... */
 	struct pf_orphan_range orphan;

@@ -52,10 +52,9 @@ static void keep_lost(struct pf_evicted_data *lost, const struct pf_evicted_data
 	lost->members |= mask;
 	lost->change = UINT64_MAX;
 	lost->list.all = lost->list.all || from->list.all;
-	for (size_t i = 0; i < from->list.inos.cap; i++) {
-		if (from->list.inos.table[i].ino)
-			add_unflushed(lost, from->list.inos.table[i].ino, mask, UINT64_MAX);
-	}
+	size_t at = 0;
+	for (uint64_t ino = pf_refs_next(&from->list.inos, &at); ino; ino = pf_refs_next(&from->list.inos, &at))
+		add_unflushed(lost, ino, mask, UINT64_MAX);
 }
 
 static void recall_unflushed(struct pf_pool *pool, const struct pf_evicted_data *d, struct pf_inode *inode)

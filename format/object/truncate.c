@@ -119,6 +119,7 @@ static int truncate_to_nothing(struct pf_pool *pool, struct pf_inode *inode, con
 	pf_change_init(&change, inode);
 	change.item = *item;
 	change.tree_size = 0;
+	change.drops_stage = inode->stage || inode->sealed;
 	if (inode->item.blocks) {
 		change.item.data_id = pf_pool_new_id(pool);
 		change.orphan_seq = pf_pool_new_id(pool);

@@ -46,34 +46,15 @@ int pf_cache_init(struct pf_tree *tree, uint64_t cache_bytes)
 		tree->bucket_bits++;
 	tree->buckets = calloc((size_t)1 << tree->bucket_bits, sizeof(*tree->buckets));
 	TAILQ_INIT(&tree->clean);
+	pf_node_mem_init(&tree->mem);
 	return tree->buckets ? 0 : -ENOMEM;
 }
 
 /* -- memory of nodes ------------------------------------------------------------------------------------------------ */
-static void node_free(struct pf_node *node)
-{
-	free(node->buf);
-	free(node);
-}
-
-static struct pf_node *node_alloc(void)
-{
-	struct pf_node *node = calloc(1, sizeof(*node));
-	if (!node)
-		return NULL;
-	node->buf = aligned_alloc(PF_BLOCK_SIZE, PF_NODE_SIZE);
-	if (!node->buf) {
-		free(node);
-		return NULL;
-	}
-	return node;
-}
-
 /* As new, whatever it was before. */
 static void node_reset(struct pf_node *node)
 {
-	uint8_t *buf = node->buf;
-	*node = (struct pf_node){ .buf = buf, .hint = PF_NODE_NO_HINT };
+	*node = (struct pf_node){ .home = node->home, .buf = node->buf, .hint = PF_NODE_NO_HINT };
 	atomic_init(&node->refs, 1);
 }
 
@@ -99,7 +80,7 @@ int pf_cache_new_spares(struct pf_tree *tree, struct pf_node **list, unsigned *n
 	}
 	pthread_mutex_unlock(&tree->mutex);
 	for (; wanted; wanted--) {
-		struct pf_node *node = node_alloc();
+		struct pf_node *node = pf_node_mem_get(&tree->mem);
 		if (!node)
 			return -ENOMEM;
 		node->chain = *list;
@@ -137,7 +118,7 @@ void pf_cache_free_list(struct pf_tree *tree, struct pf_node *list)
 	while (rest) {
 		struct pf_node *node = rest;
 		rest = node->chain;
-		node_free(node);
+		pf_node_mem_put(&tree->mem, node);
 	}
 }
 
@@ -146,8 +127,9 @@ void pf_cache_exit(struct pf_tree *tree)
 	while (tree->pool) {
 		struct pf_node *node = tree->pool;
 		tree->pool = node->chain;
-		node_free(node);
+		pf_node_mem_put(&tree->mem, node);
 	}
+	pf_node_mem_exit(&tree->mem);
 	free(tree->buckets);
 }
 

@@ -19,10 +19,9 @@ static struct pf_node *take_spare(struct pf_txn *txn)
 {
 	assert(txn->spare && "a txn inserts more bytes than it wanted");
 	struct pf_node *node = txn->spare;
-	uint8_t *buf = node->buf;
 	txn->spare = node->chain;
 	txn->nr_spare--;
-	*node = (struct pf_node){ .buf = buf, .number = pf_cache_new_number(txn->tree), .hint = PF_NODE_NO_HINT };
+	*node = (struct pf_node){ .home = node->home, .buf = node->buf, .number = pf_cache_new_number(txn->tree), .hint = PF_NODE_NO_HINT };
 	atomic_init(&node->refs, 1);
 	atomic_init(&node->touched, true);
 	return node;

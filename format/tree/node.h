@@ -27,6 +27,7 @@
 #define PF_VIRTUAL_MEMBER 0xffu
 
 struct pf_node {
+	struct pf_node_chunk *home; /* node_mem.h */
 	uint8_t *buf;              /* PF_NODE_SIZE bytes, aligned to PF_BLOCK_SIZE */
 	uint64_t number;           /* by which parents in memory name it */
 	struct pf_node *chain;     /* next in the hash bucket, or in a list of spares */

@@ -15,7 +15,7 @@
 #ifndef PF_TREE_PRIV_H
 #define PF_TREE_PRIV_H
 
-#include "tree/node.h"
+#include "tree/node_mem.h"
 #include "tree/tree.h"
 
 #include <pthread.h>
@@ -42,7 +42,8 @@ struct pf_tree {
 	uint64_t nr_clean, max_clean;
 	atomic_uint_fast64_t nr_hits, nr_misses;
 	pthread_mutex_t mutex; /* of pool and reports */
-	struct pf_node *pool;
+	struct pf_node_mem mem;
+	struct pf_node *pool; /* kept for the next who needs some */
 	unsigned nr_pool;
 	pf_addr reports[PF_TREE_REPORTS]; /* damaged nodes that were logged already */
 	unsigned next_report;

@@ -196,15 +196,23 @@ static int look_at_status(struct run *r, struct pf_pool *pool)
 	char *json = pf_pool_status_json(pool);
 	bool told = strstr(json, "\"failed\":true,\"failure\":\"");
 	free(json);
+	if (told == failed)
+		return 0;
+	say(r->why, sizeof(r->why), "status says failed: %d, and %d is right", told, failed);
+	return -1;
+}
+
+/* After a checkpoint, by which all know of the failure. */
+static int look_at_room(struct run *r, struct pf_pool *pool)
+{
 	struct pf_statfs st;
 	uint64_t largest = 0;
 	pf_pool_statfs(pool, &st);
 	for (unsigned k = 0; k < r->t->nr_members; k++)
 		largest += k == r->t->disk ? 0 : simdisk_size(simworld_disk(r->s->world, k)) / PF_BLOCK_SIZE;
-	if (told == failed && (!failed || st.avail_blocks < largest))
+	if (!pf_set_failed(pf_pool_set(pool)) || st.avail_blocks < largest)
 		return 0;
-	say(r->why, sizeof(r->why), "status says failed: %d, and %d is right; %ju blocks available of %ju", told, failed,
-	    (uintmax_t)st.avail_blocks, (uintmax_t)largest);
+	say(r->why, sizeof(r->why), "%ju blocks are available of %ju", (uintmax_t)st.avail_blocks, (uintmax_t)largest);
 	return -1;
 }
 
@@ -223,6 +231,8 @@ static int goes_on(struct run *r)
 	int synced = err ? 0 : pf_pool_sync(pool);
 	if (!err && synced && synced != -PF_EDATA_LOST && synced != -ENOSPC)
 		err = wrong(r, "sync after the failure", synced);
+	if (!err && !synced)
+		err = look_at_room(r, pool);
 	nr_failed_members += (unsigned)__builtin_popcount(pf_set_failed(pf_pool_set(pool)));
 	return err;
 }

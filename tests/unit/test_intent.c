@@ -422,6 +422,24 @@ START_TEST(each_change_of_data)
 }
 END_TEST
 
+/* The times of a write stay although nothing else of it does. */
+START_TEST(times_of_a_write_that_is_given_up)
+{
+	struct pf_attr none = { 0 };
+	uint8_t p[1] = { 1 };
+	begin(_i);
+	uint64_t f = make_file(PF_ROOT_INO, "f");
+	sync_by_log(f);
+	tick();
+	put(f, 79856, p, 1);
+	tick();
+	ck_ok(pf_setattr(POOL, f, PF_ATTR_SIZE | PF_ATTR_KEEP_TIMES, &none, NULL));
+	sync_by_log(f);
+	crash_and_compare(_i);
+	end();
+}
+END_TEST
+
 /* Changes one after the other, each synced: the log has many records of one file, the last counts. */
 START_TEST(many_changes_of_one_file)
 {
@@ -518,6 +536,7 @@ int main(void)
 	tcase_add_loop_test(tc, unnamed_files, 0, NR_SCENES);
 	tcase_add_loop_test(tc, an_open_file_without_its_last_name, 0, NR_SCENES);
 	tcase_add_loop_test(tc, each_change_of_data, 0, NR_SCENES);
+	tcase_add_loop_test(tc, times_of_a_write_that_is_given_up, 0, NR_SCENES);
 	tcase_add_loop_test(tc, many_changes_of_one_file, 0, NR_SCENES);
 	tcase_add_loop_test(tc, unsynced_data_is_not_promised, 0, NR_SCENES);
 	tcase_add_loop_test(tc, a_rename_takes_the_data_with_it, 0, NR_SCENES);

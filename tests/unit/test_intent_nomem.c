@@ -165,7 +165,7 @@ START_TEST(each_operation)
 			nr_refused += after;
 		}
 	}
-	ck_assert_uint_gt(nr_refused, 200);
+	ck_assert_uint_gt(nr_refused, 100);
 }
 END_TEST
 
