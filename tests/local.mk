@@ -128,6 +128,7 @@ mount_tests = \
 	tests/mount/times.sh \
 	tests/mount/unsupported.sh \
 	tests/mount/user.sh \
+	tests/mount/userns.sh \
 	tests/mount/vanish.sh \
 	tests/mount/versions.sh \
 	tests/mount/writeback.sh \
