@@ -75,6 +75,13 @@ static int chmod_acl(struct pf_pool *pool, uint64_t ino, mode_t mode)
 	return pf_setxattr(pool, ino, ACL_ACCESS_NAME, acl, (size_t)len, 0);
 }
 
+/* chown(2) that names neither owner clears set-id bits all the same, and that is what the kernel sends only the ctime for: of a file whose
+ * times it keeps it sends mtime with it when it is about those. */
+static bool is_chown_of_nothing(const struct fs *fs, int to_set)
+{
+	return fs->write_flags & PF_WRITE_KEEP_TIMES && to_set == FUSE_SET_ATTR_CTIME;
+}
+
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, struct fuse_file_info *fi)
 {
 	const struct fs *fs = fuse_req_userdata(req);
@@ -93,7 +100,7 @@ void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, str
 		.mtime = st->st_mtim,
 		.ctime = st->st_ctim,
 	};
-	if (kill_suidgid())
+	if (kill_suidgid() || is_chown_of_nothing(fs, to_set))
 		mask |= PF_ATTR_KILL_SUIDGID;
 	/* the list first: the kernel decides by it, and a failure has then changed nothing */
 	int err = mask & PF_ATTR_MODE ? chmod_acl(pool, ino, in.mode) : 0;

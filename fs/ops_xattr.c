@@ -17,9 +17,17 @@ static bool is_acl(const char *name)
 	return strcmp(name, ACL_ACCESS_NAME) == 0 || strcmp(name, ACL_DEFAULT_NAME) == 0;
 }
 
-static bool is_known(const char *name)
+/* As the kernel has it for its own filesystems: -EINVAL for a namespace without a name in it, -EOPNOTSUPP for no namespace of ours. */
+static int name_error(const char *name)
 {
-	return starts_with(name, "user.") || starts_with(name, "trusted.") || starts_with(name, "security.") || is_acl(name);
+	static const char *const spaces[] = { "user.", "trusted.", "security." };
+	for (unsigned i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+		if (strcmp(name, spaces[i]) == 0)
+			return -EINVAL;
+		if (starts_with(name, spaces[i]))
+			return 0;
+	}
+	return is_acl(name) ? 0 : -EOPNOTSUPP;
 }
 
 /* Linux filesystems show trusted.* only to who may read them; FUSE leaves that to the daemon. */
@@ -70,19 +78,18 @@ static int set_acl(struct pf_pool *pool, uint64_t ino, const char *name, const v
 
 void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags)
 {
-	int err;
-	if (!is_known(name))
-		err = -EOPNOTSUPP;
-	else if (is_acl(name))
+	int err = name_error(name);
+	if (!err && is_acl(name))
 		err = set_acl(pool_of(req), ino, name, value, size);
-	else
+	else if (!err)
 		err = pf_setxattr(pool_of(req), ino, name, value, size, flags);
 	reply_code(req, err);
 }
 
 void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-	reply_code(req, is_known(name) ? pf_removexattr(pool_of(req), ino, name) : -EOPNOTSUPP);
+	int err = name_error(name);
+	reply_code(req, err ? err : pf_removexattr(pool_of(req), ino, name));
 }
 
 /* -- reading ------------------------------------------------------------------------------------------------------------- */
@@ -104,8 +111,9 @@ void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
 	size_t cap;
 	void *buf = transport_scratch(&cap);
-	if (!is_known(name)) {
-		reply_code(req, -EOPNOTSUPP);
+	int err = name_error(name);
+	if (err) {
+		reply_code(req, err);
 		return;
 	}
 	reply_bytes(req, buf, pf_getxattr(pool_of(req), ino, name, size ? buf : NULL, size < cap ? size : cap), size);

@@ -47,6 +47,9 @@ fd = os.open("s", os.O_RDWR); os.pwrite(fd, b"y", 0); os.fsync(fd)'
 	equal "mode $bits after root's write" "$bits" "$(mode s)"
 	chown 1000:1000 s
 	equal "mode $bits after chown" "$(printf '%o' $plain)" "$(mode s)"
+	chmod "$bits" s
+	python3 -c 'import os; os.chown("s", -1, -1)'
+	equal "mode $bits after chown of nothing" "$(printf '%o' $plain)" "$(mode s)"
 done
 # a set-gid bit without execute permission of the group is a lock mark, not a privilege
 printf abc >l && chmod 2666 l

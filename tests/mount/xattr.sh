@@ -34,6 +34,8 @@ check('user on a symlink', code(lambda: os.setxattr('l', 'user.a', b'v', follow_
 for name in ('system.other', 'foo.bar', 'user.', 'nodot'):
     check('set ' + name, code(os.setxattr, 'f', name, b'v') in (errno.EOPNOTSUPP, errno.EINVAL))
     check('get ' + name, code(os.getxattr, 'f', name) in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA))
+for space in 'user.', 'trusted.', 'security.':
+    check('no name in ' + space, code(os.setxattr, 'f', space, b'v') == code(os.getxattr, 'f', space) == code(os.removexattr, 'f', space) == errno.EINVAL)
 check('missing', code(os.getxattr, 'f', 'user.none') == errno.ENODATA)
 check('remove missing', code(os.removexattr, 'f', 'user.none') == errno.ENODATA)
 check('CREATE of one that is there', code(os.setxattr, 'f', 'user.a', b'w', os.XATTR_CREATE) == errno.EEXIST)
