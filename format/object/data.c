@@ -10,13 +10,15 @@
 
 #define AWAIT_TRIES 256 /* each a release of something: enough for a group's worth of small pieces */
 
+#define IDS_UNDER_WAY 4096 /* what operations that have passed store_ids() may still take */
+
 /* PF_ID_JUMP. */
 static int store_ids(struct pf_pool *pool)
 {
 	uint64_t given = atomic_load(&pool->next_id) - atomic_load(&pool->stored_id);
 	if (given < PF_ID_JUMP / 2 || pool->replaying)
 		return 0;
-	if (given >= PF_ID_JUMP)
+	if (given >= PF_ID_JUMP - IDS_UNDER_WAY)
 		return pool->checkpoint(pool);
 	pool->request(pool);
 	return 0;

@@ -78,7 +78,7 @@ START_TEST(so_many_and_no_more)
 	begin_version((unsigned)_i);
 	uint64_t ino = numbered("f", 0);
 	ck_ok(pf_pool_sync(POOL));
-	atomic_store(&POOL->next_id, ino + PF_ID_JUMP);
+	atomic_store(&POOL->next_id, ino + PF_ID_JUMP - 4096);
 	uint64_t gen = generation();
 	numbered("f", 1);
 	ck_assert_uint_eq(generation(), gen);
