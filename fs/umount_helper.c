@@ -26,7 +26,7 @@
 
 #define STEP_MS 50
 #define EXPLAIN_MS 3000
-#define STUCK_MS 1000 /* a process that has nothing more to do ends sooner */
+#define STUCK_MS 3000 /* a process that has nothing more to do ends sooner, be there gigabytes to give back */
 /* A mount in another namespace may stay for ever; what the daemon has still to write may not. */
 #define LIMIT_ELSEWHERE_MS 60000
 #define LIMIT_MS 600000

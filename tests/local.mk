@@ -112,6 +112,7 @@ mount_tests = \
 	tests/mount/devices.sh \
 	tests/mount/discard.sh \
 	tests/mount/elsewhere.sh \
+	tests/mount/handles.sh \
 	tests/mount/holes.sh \
 	tests/mount/hostfull.sh \
 	tests/mount/kill.sh \
@@ -148,9 +149,11 @@ accept_tests = \
 
 # Applications on real mounts: 'make check-apps' in full, 'make check-apps-small' as CI does. See tests/apps/functions.sh.
 apps_tests = \
+	tests/apps/chroot.sh \
 	tests/apps/mariadb.sh \
 	tests/apps/postgresql.sh \
-	tests/apps/qemu.sh
+	tests/apps/qemu.sh \
+	tests/apps/sqlite.sh
 
 # What tests share: the disk in memory, the model.
 check_LIBRARIES += tests/libtest.a
